@@ -4,6 +4,7 @@
 // - "alone": the step of processes that do not communicate
 // - "lockstep": the same with a barrier after backward, so the cost of the wait for the slower rank
 // - "ddp": the step with DistributedDataParallel
+// - "horovod": the step with the DistributedOptimizer of peal/horovod.h
 // All columns take turns in the same processes, because the speed of the machine changes from
 // second to second. The processes keep the memory that they free: otherwise glibc returns it to the
 // system in each step of the column whose gradients happen to end the heap. Prints medians over
@@ -27,7 +28,7 @@
 #include <climits>
 #include <torch/torch.h>
 
-#include "peal/init/init.h"
+#include "peal/horovod.h"
 
 #include "gpt/gpt.h"
 #include "training_step.h"
@@ -37,9 +38,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using torch::Tensor;
 
-enum class Column { kAlone, kLockstep, kDdp };
-const std::vector<std::pair<Column, std::string>> kColumns = {
-    {Column::kAlone, "alone"}, {Column::kLockstep, "lockstep"}, {Column::kDdp, "ddp"}};
+enum class Column { kAlone, kLockstep, kDdp, kHorovod };
+const std::vector<std::pair<Column, std::string>> kColumns = {{Column::kAlone, "alone"},
+                                                              {Column::kLockstep, "lockstep"},
+                                                              {Column::kDdp, "ddp"},
+                                                              {Column::kHorovod, "horovod"}};
 
 torch::nn::Sequential convolutions() {
   namespace nn = torch::nn;
@@ -65,6 +68,22 @@ torch::nn::Sequential layers() {
                         nn::Linear(2048, 10));
 }
 
+/// The same step with Horovod's optimizer.
+template <class Module>
+Step make_horovod_step(const std::shared_ptr<Module>& net,
+                       const Tensor& input,
+                       const Tensor& target) {
+  using Optimizer = peal::hvd::DistributedOptimizer<torch::optim::SGD>;
+  const auto optimizer = std::make_shared<Optimizer>(torch::optim::SGD(net->parameters(), 0.001),
+                                                     net->named_parameters());
+  return [=] {
+    optimizer->zero_grad();
+    const Tensor output = net->forward(input);
+    torch::cross_entropy_loss(output.flatten(0, -2), target.flatten()).backward();
+    optimizer->step();
+  };
+}
+
 /// The step of a column.
 template <class Module>
 Step step_of(Column column,
@@ -72,6 +91,7 @@ Step step_of(Column column,
              const std::shared_ptr<Module>& net,
              const Tensor& input,
              const Tensor& target) {
+  if (column == Column::kHorovod) return make_horovod_step(net, input, target);
   return make_step(
       net,
       column == Column::kDdp ? group : nullptr,
@@ -159,7 +179,8 @@ int main(int argc, char** argv) {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   torch::set_num_threads(1);
-  const peal::ProcessGroupPtr group = peal::init_process_group();
+  peal::hvd::init();
+  const peal::ProcessGroupPtr group = peal::hvd::process_group();
   std::ofstream json;
   if (!json_path.empty() && group->rank() == 0) json.open(json_path);
   torch::manual_seed(static_cast<std::uint64_t>(group->rank() + 1));

@@ -27,6 +27,7 @@ endif()
 if(TARGET peal_program)
   add_dependencies(peal peal_program)
   install(TARGETS peal_program DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES $<TARGET_FILE_DIR:peal_program>/horovodrun DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(DIRECTORY ${PROJECT_BINARY_DIR}/share/peal/bench DESTINATION share/peal)
 endif()
 

@@ -1,7 +1,8 @@
-// The program `peal`: dispatches to its commands.
+// The program `peal`: dispatches to its commands. Under the name `horovodrun` it is `peal run`.
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "peal/base/split.h"
 #include "peal/bench/worker.h"
 #include "peal/cli/bench_command.h"
+#include "peal/cli/check_build.h"
 #include "peal/cli/config_command.h"
 #include "peal/cli/exit_codes.h"
 #include "peal/cli/hints.h"
@@ -40,14 +42,23 @@ int wrong_arguments(const CLI::App& app,
   return kUsage;
 }
 
-int dispatch(std::vector<std::string> arguments) {
+/// The program that the user has called.
+enum class Name : unsigned char { kPeal, kHorovodrun };
+
+Name name_of(int argc, char** argv) {
+  const bool is_horovodrun = argc > 0 && std::filesystem::path(argv[0]).filename() == "horovodrun";
+  return is_horovodrun ? Name::kHorovodrun : Name::kPeal;
+}
+
+int dispatch(Name name, std::vector<std::string> arguments) {
   if (!arguments.empty() && arguments.front() == bench::kWorkerCommand) {
     return bench::work({arguments.begin() + 1, arguments.end()});
   }
   CLI::App app("peal: distributed training for PyTorch", "peal");
   app.set_version_flag("--version", "peal " PEAL_VERSION);
   app.require_subcommand(1);
-  RunCommand run_command(app);
+  const bool is_horovodrun = name == Name::kHorovodrun;
+  RunCommand run_command(app, is_horovodrun ? launch::Labels::kStream : launch::Labels::kRank);
   BenchCommand bench_command(app);
   const WhyCommand why_command(app);
   const ScheduleCommand schedule_command(app);
@@ -80,7 +91,11 @@ int dispatch(std::vector<std::string> arguments) {
   if (bench_command.was_asked_for()) return run(bench_command.request());
   if (why_command.was_asked_for()) return run(why_command.request());
   if (schedule_command.was_asked_for()) return run(schedule_command.request());
-  return run(run_command.options());
+  if (run_command.asks_for_build()) {
+    fmt::print("{}", build_table(torch_of_this_build()));
+    return 0;
+  }
+  return run(run_command.request());
 }
 
 /// Makes each line printable. A message may contain names of files, which may contain any bytes.
@@ -101,7 +116,10 @@ bool flush_output() {
 int main(int argc, char** argv) {
   open_standard_files();
   try {
-    const int code = dispatch(std::vector<std::string>(argv + 1, argv + argc));
+    const Name name = name_of(argc, argv);
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (name == Name::kHorovodrun) arguments.insert(arguments.begin(), "run");
+    const int code = dispatch(name, std::move(arguments));
     if (code != 0 || flush_output()) return code;
     throw system_error("cannot write to standard output", errno);
   } catch (const Error& error) {

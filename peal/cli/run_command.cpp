@@ -1,31 +1,18 @@
 #include "peal/cli/run_command.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <string_view>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "peal/base/error.h"
-#include "peal/base/parse_number.h"
-#include "peal/cli/config_command.h"
+#include "peal/cli/check_build.h"
+#include "peal/cli/horovod_config_file.h"
 #include "peal/cli/injection.h"
-#include "peal/cli/say.h"
+#include "peal/cli/own_hosts.h"
+#include "peal/cli/rank_count.h"
 #include "peal/cli/spelling.h"
 #include "peal/config/environment.h"
 #include "peal/launch/command.h"
-#include "peal/launch/cores.h"
-#include "peal/launch/dump_place.h"
-#include "peal/launch/flights.h"
-#include "peal/launch/inherited.h"
-#include "peal/launch/job.h"
-#include "peal/launch/launcher.h"
-#include "peal/launch/outputs.h"
-#include "peal/launch/post_mortem.h"
-#include "peal/launch/rank_command.h"
-#include "peal/system/cpus.h"
 
 namespace peal::cli {
 namespace {
@@ -37,8 +24,9 @@ constexpr const char* kRunSummary = "Run a command as n ranks on this machine";
 constexpr const char* kRunDetails = R"(Everything after COMMAND belongs to it, options included.
 
 Each rank finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
-MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, and runs on its share
-of the cores (OMP_NUM_THREADS is their number). Rank 0 reads the standard input.
+MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, the same in Horovod's
+names (HOROVOD_RANK), and runs on its share of the cores (OMP_NUM_THREADS is
+their number). Rank 0 reads the standard input.
 After the first failure, the launcher ends the other ranks three seconds later.
 The report begins with the likely cause and shows its last lines. The exit code
 is that rank's exit code, or 128 + the number of its signal. It is 1 if only
@@ -50,7 +38,10 @@ Examples:
   peal run -n 4 --log-dir logs python3 train.py
   peal run -n 2 -x OMP_NUM_THREADS=1 --bind none ./train
   peal run -n 2 --inject faults ./train
-  peal run -n 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE')";
+  peal run -n 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE'
+  peal run -n 2 -H localhost:1,127.0.0.1:1 ./train
+
+The command horovodrun has the same options. It labels lines with [0]<stdout>:)";
 
 /// "NAME=value", or "NAME", which stands for its value in this environment.
 launch::Assignment parse_assignment(const std::string& text, const Environment& environment) {
@@ -76,36 +67,6 @@ launch::Assignment parse_assignment(const std::string& text, const Environment& 
   return {name, *value};
 }
 
-Error no_count(const std::vector<std::string>& command) {
-  for (std::size_t i = 1; i < command.size(); ++i) {
-    const std::string option = as_declared(command[i]);
-    if (!option.starts_with("-n")) continue;
-    std::string count = option.substr(2);
-    if (count.empty() && i + 1 < command.size()) count = command[i + 1];
-    if (!try_parse_number<int>(count)) continue;
-    return Error(ErrorKind::kUsage,
-                 fmt::format("how many ranks? All words after the command belong to it; did "
-                             "you mean: peal run -n {} {}",
-                             count,
-                             command.front()));
-  }
-  return Error(ErrorKind::kUsage, "how many ranks? Use -n, as in: peal run -n 2 ./train");
-}
-
-int parse_count(const std::vector<std::string>& counts, const std::vector<std::string>& command) {
-  if (counts.empty()) throw no_count(command);
-  if (counts.size() > 1) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("-n is given {} times, with {} (-np and --nproc-per-node are the same "
-                            "option); give it once",
-                            counts.size(),
-                            fmt::join(counts, " and ")));
-  }
-  if (const auto count = try_parse_number<int>(counts.front())) return *count;
-  throw Error(ErrorKind::kUsage,
-              fmt::format("-n \"{}\": it takes the number of ranks, 1 or more", counts.front()));
-}
-
 launch::Binding parse_binding(const std::string& text) {
   if (text == "cores") return launch::Binding::kCores;
   if (text == "none") return launch::Binding::kNone;
@@ -114,9 +75,22 @@ launch::Binding parse_binding(const std::string& text) {
 
 }  // namespace
 
-RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kRunSummary)) {
+RunCommand::RunCommand(CLI::App& app, launch::Labels labels)
+    : run_(app.add_subcommand("run", kRunSummary)) {
+  options_.labels = labels;
   run_->footer(kRunDetails);
-  run_->add_option("-n", counts_, "The number of ranks to start (also: -np, --nproc-per-node)")
+  run_->set_version_flag(
+      "-v,--version",
+      fmt::format("peal {}, with the options of Horovod {}", PEAL_VERSION, kHorovodVersion));
+  check_build_ = run_->add_flag("--check-build")
+                     ->description("Show what peal can do, in Horovod's words (-cb)");
+  add_options();
+  horovod_.emplace(*run_);
+}
+
+void RunCommand::add_options() {
+  run_->add_option(
+          "-n", counts_, "The number of ranks to start (also: -np, --num-proc, --nproc-per-node)")
       ->type_name("RANKS")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -148,9 +122,9 @@ RunCommand::RunCommand(CLI::App& app) : run_(app.add_subcommand("run", kRunSumma
 void RunCommand::take_command(std::vector<std::string>& arguments) {
   std::size_t i = 0;
   for (; i < arguments.size() && arguments[i].starts_with('-') && arguments[i] != "--"; ++i) {
-    arguments[i] = as_declared(arguments[i]);
+    arguments[i] = spelled_as_declared(arguments[i]);
     const CLI::Option* option = run_->get_option_no_throw(arguments[i]);
-    if (option != nullptr && option->get_items_expected_min() > 0) ++i;
+    if (option != nullptr) i += static_cast<std::size_t>(option->get_items_expected_min());
   }
   if (i >= arguments.size()) return;
   const bool marked = arguments[i] == "--";
@@ -159,14 +133,38 @@ void RunCommand::take_command(std::vector<std::string>& arguments) {
   arguments.erase(command, arguments.end());
 }
 
-launch::LaunchOptions RunCommand::options() const {
-  launch::LaunchOptions options = options_;
+std::string RunCommand::spelled_as_declared(const std::string& argument) const {
+  return with_two_hyphens(*run_, as_declared(argument));
+}
+
+int RunCommand::count_ranks(const std::vector<launch::HostSlots>& hosts) const {
+  if (const auto count = parse_count(counts_)) return *count;
+  if (hosts.empty()) throw missing_count(options_.command);
+  int slots = 0;
+  for (const launch::HostSlots& host : hosts) slots += host.slots;
+  return slots;
+}
+
+/// -x comes last, because a later variable overrides an earlier one.
+std::vector<launch::Assignment> RunCommand::variables(const HorovodSettings& settings) const {
   const Environment environment = process_environment();
+  std::vector<launch::Assignment> variables = variables_of(settings);
   for (const std::string& text : variables_) {
-    options.variables.push_back(parse_assignment(text, environment));
+    variables.push_back(parse_assignment(text, environment));
   }
-  if (!faults_.empty()) options.variables.push_back({"PEAL_INJECT", read_faults(faults_)});
-  options.ranks = parse_count(counts_, options.command);
+  if (!faults_.empty()) variables.push_back({"PEAL_INJECT", read_faults(faults_)});
+  return variables;
+}
+
+RunRequest RunCommand::request() const {
+  const HorovodSettings settings = settle(horovod_->given(), read_horovod_config);
+  check_controller(settings);
+  launch::LaunchOptions options = options_;
+  options.variables = variables(settings);
+  options.hosts = hosts_of(settings);
+  const auto elastic = elastic_of(settings, parse_count(counts_), process_environment());
+  options.ranks = elastic ? elastic->min_ranks : count_ranks(options.hosts);
+  set_output(settings, options);
   options.binding = parse_binding(binding_);
   const bool is_grace = grace_seconds_ >= 0 && grace_seconds_ <= kLongestGrace;  // false for NaN
   if (!is_grace) {
@@ -174,40 +172,11 @@ launch::LaunchOptions RunCommand::options() const {
                 fmt::format("--grace takes seconds from 0 to {}, as in 0.5", kLongestGrace));
   }
   options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
+  if (elastic) check(*elastic);
   check(options);
-  return options;
-}
-
-int run(const launch::LaunchOptions& options) {
-  const launch::Variables inherited = launch::without_those_of_a_rank(launch::process_variables());
-  const auto path = inherited.find("PATH");
-  const launch::CommandLookup command = launch::find_command(
-      options.command.front(), path == inherited.end() ? "/usr/bin:/bin" : path->second);
-  if (command.exit_code != 0) {
-    say(fmt::format("peal: {}\n", command.problem));
-    return command.exit_code;
-  }
-  launch::Variables given = inherited;
-  for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
-  say(announce_faults(given, options.ranks));
-  say(warn_of_unknown(given));
-  const launch::Flights flights(given);
-  if (!flights.problem().empty()) {
-    say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
-  }
-  launch::remove_former_dump(options.log_directory);
-  const launch::Target out = launch::target_of(STDOUT_FILENO);
-  launch::NewJob made = launch::make_job();
-  made.job.terminal_width = launch::line_width(options, out);
-  made.job.flights = flights.private_folder();
-  const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());
-  const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited);
-  launch::LaunchReport report = launch::run(options, ranks, out, launch::target_of(STDERR_FILENO));
-  ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
-  report.post_mortem = launch::examine(report, flights, made.job.id, options);
-  say(tell_missed_faults(given, report.ends));
-  say(launch::describe(report));
-  return launch::exit_code(report);
+  check_own_hosts(options.hosts);
+  std::vector<std::string> notices = notices_of(settings, options);
+  return {std::move(options), elastic, std::move(notices)};
 }
 
 }  // namespace peal::cli

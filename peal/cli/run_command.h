@@ -1,32 +1,46 @@
-// `peal run`: converts arguments to a launch on this machine.
+// `peal run`, also as `horovodrun`: converts arguments to a launch on this machine.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "peal/cli/horovod_options.h"
+#include "peal/cli/run_job.h"
 #include "peal/launch/options.h"
 
 namespace peal::cli {
 
 class RunCommand final {
  public:
-  /// Adds `run` to the program. `app` must outlive this object.
-  explicit RunCommand(CLI::App& app);
+  /// Adds `run` to the program. `app` must outlive this object. `labels`: unless --no-prefix is
+  /// given.
+  RunCommand(CLI::App& app, launch::Labels labels);
   RunCommand(const RunCommand&) = delete;
 
   /// Removes the command from `arguments` (those after "run") before they are parsed. The command
   /// begins with the first argument that is neither an option nor an option's value, and takes all
   /// that follow, options included. In the rest, `-np`, `--nproc_per_node` and `-n=2` become `-n`
-  /// and `-n2`.
+  /// and `-n2`, and long options with one hyphen get two.
   void take_command(std::vector<std::string>& arguments);
   bool was_asked_for() const { return run_->parsed(); }
-  /// The options of the arguments. Errors: usage.
-  launch::LaunchOptions options() const;
+  /// Whether the user only wants to see the table of check_build.h.
+  bool asks_for_build() const { return check_build_->count() > 0; }
+  /// Errors: usage; unsupported for hosts that are other machines.
+  RunRequest request() const;
 
  private:
+  std::string spelled_as_declared(const std::string& argument) const;
+  void add_options();
+  /// -n, or all slots of `hosts`.
+  int count_ranks(const std::vector<launch::HostSlots>& hosts) const;
+  std::vector<launch::Assignment> variables(const HorovodSettings& settings) const;
+
   CLI::App* run_;  // CLI11 owns it
+  const CLI::Option* check_build_ = nullptr;
+  std::optional<HorovodOptions> horovod_;
   launch::LaunchOptions options_;
   std::vector<std::string> command_;
   std::vector<std::string> counts_;  // exactly one, if the arguments are right
@@ -35,9 +49,5 @@ class RunCommand final {
   std::string binding_ = "cores";
   double grace_seconds_ = 5;
 };
-
-/// Runs the launch, writes the ranks' output and the report to stdout and stderr, and returns the
-/// exit code.
-int run(const launch::LaunchOptions& options);
 
 }  // namespace peal::cli

@@ -1,4 +1,5 @@
-// The spellings of the option for the number of ranks: peal's, mpirun's and torchrun's.
+// The spellings of the option for the number of ranks: peal's, mpirun's, horovodrun's and
+// torchrun's.
 #pragma once
 
 #include <string>
@@ -6,8 +7,8 @@
 
 namespace peal::cli {
 
-/// `option` in the declared spelling: -np 2, -np=2, -n=2, --nproc-per-node=2 and --nproc_per_node=2
-/// become -n 2 or -n2. In other options, _ becomes -.
+/// `option` in the declared spelling: -np 2, -np=2, -n=2, --num-proc=2, --nproc-per-node=2 and
+/// --nproc_per_node=2 become -n 2 or -n2. In other options, _ becomes -.
 std::string as_declared(const std::string& option);
 
 /// Applies as_declared to all arguments that begin with a hyphen.

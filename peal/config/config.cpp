@@ -249,9 +249,11 @@ constexpr std::array kOtherVariables = {
                   "Where the driver of an elastic job serves its workers; `peal run` sets it."},
     OtherVariable{"PEAL_ELASTIC_WORKER",
                   "The number of a worker of an elastic job; `peal run` sets it."},
-    OtherVariable{"PEAL_LAUNCHED",
-                  "A mark that `peal run` sets for each rank. With this mark, a job that a rank "
-                  "starts ignores the PEAL_JOB, PEAL_FLIGHT_DIR and PEAL_INJECT of the outer job."},
+    OtherVariable{
+        "PEAL_LAUNCHED",
+        "A mark that `peal run` sets for each rank. With this mark, a job that a rank "
+        "starts ignores the PEAL_JOB, PEAL_FLIGHT_DIR, PEAL_INJECT and HOROVOD_RANK of the "
+        "outer job."},
     OtherVariable{"PEAL_MASTER_PORT",
                   "The port where ranks meet. It takes precedence over MASTER_PORT, which torchrun "
                   "uses itself."},

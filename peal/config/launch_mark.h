@@ -1,9 +1,11 @@
 // Decides which launch the variables of a process belong to. `peal run` gives each rank PEAL_JOB,
-// PEAL_FLIGHT_DIR and PEAL_INJECT, and every process that a rank starts inherits them. A job inside
-// a rank, such as a separate torchrun, must not use them. So `peal run` marks the environment with
-// the rank and with the values: PEAL_LAUNCHED. Read by init, and by a `peal run` inside a rank.
+// PEAL_FLIGHT_DIR, PEAL_INJECT and Horovod's names of its rank, and every process that a rank
+// starts inherits them. A job inside a rank, such as a separate torchrun, must not use them. So
+// `peal run` marks the environment with the rank and with the values: PEAL_LAUNCHED. Read by init,
+// and by a `peal run` inside a rank.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "peal/base/units.h"
@@ -12,6 +14,15 @@
 namespace peal {
 
 inline constexpr const char* kLaunchMark = "PEAL_LAUNCHED";
+
+/// The variables by which Horovod's launcher, and `peal run`, tell a process its rank and its host.
+inline constexpr std::array kHorovodPlace = {"HOROVOD_RANK",
+                                             "HOROVOD_SIZE",
+                                             "HOROVOD_LOCAL_RANK",
+                                             "HOROVOD_LOCAL_SIZE",
+                                             "HOROVOD_CROSS_RANK",
+                                             "HOROVOD_CROSS_SIZE",
+                                             "HOROVOD_HOSTNAME"};
 
 /// The relation of a process to the launch that marked its environment.
 enum class Relation : unsigned char {
@@ -27,7 +38,8 @@ std::string launch_mark(const Environment& environment, Rank rank, int world_siz
 /// The relation by the mark in `environment`. A malformed mark counts as no mark.
 Relation relation(const Environment& environment, Rank rank, int world_size);
 
-/// Whether the variable still has the value that it had when the environment was marked.
+/// Whether the variable still has the value that it had when the environment was marked. The
+/// variables of kHorovodPlace count as one value.
 bool is_inherited(const Environment& environment, const std::string& name);
 
 /// `environment` for a process of this relation: without variables of the rank that still have the

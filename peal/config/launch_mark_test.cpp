@@ -68,6 +68,24 @@ TEST(LaunchMarkTest, VariablesThatAnInnerJobHasSetStay) {
   EXPECT_EQ(own("PEAL_INJECT"), "rank 0 kill at operation 1");
 }
 
+TEST(LaunchMarkTest, HorovodsNamesOfTheRankBelongToTheMarkedRankOnly) {
+  Variables variables = of_rank_1();
+  variables["HOROVOD_RANK"] = "1";
+  variables["HOROVOD_HOSTNAME"] = "a";
+  variables[kLaunchMark] = launch_mark(fixed_environment(variables), 1, 4);
+  const Environment outer = fixed_environment(variables);
+  EXPECT_EQ(own_environment(outer, Relation::kRank)("HOROVOD_RANK"), "1");
+  for (const Relation relation : {Relation::kOtherRank, Relation::kInnerJob}) {
+    EXPECT_EQ(own_environment(outer, relation)("HOROVOD_RANK"), std::nullopt);
+    EXPECT_EQ(own_environment(outer, relation)("HOROVOD_HOSTNAME"), std::nullopt);
+  }
+  EXPECT_FALSE(is_inherited(outer, "HOROVOD_SIZE")) << "it is not set";
+  variables["HOROVOD_RANK"] = "0";  // by an inner launcher, on a host of the same name
+  const Environment inner = fixed_environment(variables);
+  EXPECT_EQ(own_environment(inner, Relation::kOtherRank)("HOROVOD_RANK"), "0");
+  EXPECT_EQ(own_environment(inner, Relation::kOtherRank)("HOROVOD_HOSTNAME"), "a");
+}
+
 TEST(LaunchMarkTest, APealRunInsideATorchrunIsNotAnInnerJob) {
   Variables variables = {{"PEAL_JOB", "outer"}, {"TORCHELASTIC_RUN_ID", "none"}};
   variables[kLaunchMark] = launch_mark(fixed_environment(variables), 0, 2);

@@ -342,6 +342,32 @@ TEST(LauncherTest, LogsHoldTheOutputOfEachRankWithoutLabels) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(LauncherTest, LogsAndLabelsCanBeThoseOfHorovodrun) {
+  std::string name = (std::filesystem::temp_directory_path() / "peal-logs-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(name.data());
+  LaunchOptions options = shell(11, "[ $RANK = 3 ] && { echo out; echo err >&2; }; exit 0");
+  options.labels = Labels::kStream;
+  options.log_directory = folder / "new" / "logs";
+  options.log_names = LogNames::kFolders;
+  const Outcome outcome = launch(options);
+  EXPECT_THAT(outcome.out, ElementsAre("[3]<stdout>:out"));
+  EXPECT_THAT(outcome.err, ElementsAre("[3]<stderr>:err"));
+  std::ifstream out(options.log_directory + "/rank.03/stdout");
+  std::ifstream err(options.log_directory + "/rank.03/stderr");
+  EXPECT_THAT(lines_of(out), ElementsAre("out"));
+  EXPECT_THAT(lines_of(err), ElementsAre("err"));
+  EXPECT_TRUE(std::filesystem::exists(options.log_directory + "/rank.10/stdout"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(LauncherTest, ATimestampComesBeforeEachLine) {
+  LaunchOptions options = shell(1, "echo a; echo b");
+  options.timestamps = Timestamps::kOn;
+  EXPECT_THAT(launch(options).out,
+              ElementsAre(testing::MatchesRegex(".*:..:.. 20..\\[0\\] a"),
+                          testing::MatchesRegex(".*:..:.. 20..\\[0\\] b")));
+}
+
 TEST(LauncherTest, LogsThatCannotBeWrittenFailBeforeAnyProcessStarts) {
   LaunchOptions options = shell(1, "echo started");
   options.log_directory = "/dev/null/logs";

@@ -1,4 +1,5 @@
-// The log file of an output of a rank: rank-N.out or rank-N.err of --log-dir. Called by RankStream.
+// The log file of an output of a rank, in the folder of --log-dir or --output-filename. Called by
+// RankStream.
 #pragma once
 
 #include <sys/types.h>

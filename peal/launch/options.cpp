@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/config/launch_mark.h"
 
 namespace peal::launch {
 
@@ -22,8 +23,13 @@ constexpr std::array<std::string_view, 9> kOfTheLauncher = {"RANK",
                                                             "PEAL_LAUNCHED",
                                                             "PEAL_TERMINAL_WIDTH"};
 
+bool is_of_the_launcher(std::string_view name) {
+  return std::ranges::count(kOfTheLauncher, name) > 0 ||
+         std::ranges::count(kHorovodPlace, name) > 0;
+}
+
 void check(const Assignment& variable) {
-  if (std::ranges::count(kOfTheLauncher, variable.name) == 0) return;
+  if (!is_of_the_launcher(variable.name)) return;
   throw Error(
       ErrorKind::kUsage,
       fmt::format("-x {0}: peal run sets {0} for each rank{1}; leave it out (to override it "
@@ -44,6 +50,7 @@ void check(const LaunchOptions& options) {
                 fmt::format("cannot start {} ranks: -n takes the number of ranks, 1 or more",
                             options.ranks));
   }
+  plan_hosts(options.hosts, options.ranks);
   for (const Assignment& variable : options.variables) check(variable);
   if (options.grace < Timeout(0)) {
     throw Error(ErrorKind::kUsage, "--grace takes seconds, 0 or more");

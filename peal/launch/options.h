@@ -6,13 +6,24 @@
 #include <vector>
 
 #include "peal/base/clock.h"
+#include "peal/launch/host_plan.h"
 
 namespace peal::launch {
 
 /// The label before each line of a rank.
 enum class Labels : unsigned char {
-  kRank,  // "[0] "
+  kRank,    // "[0] "
+  kStream,  // "[0]<stdout>:", as horovodrun
   kNone,
+};
+
+/// Whether the local time comes before each line of a rank.
+enum class Timestamps : unsigned char { kOff, kOn };
+
+/// The names of the log files in LaunchOptions::log_directory.
+enum class LogNames : unsigned char {
+  kFiles,    // rank-0.out, rank-0.err
+  kFolders,  // rank.0/stdout, rank.0/stderr, as horovodrun; all numbers have the same width
 };
 
 /// The CPUs that a rank may run on.
@@ -31,19 +42,22 @@ struct Assignment {
 struct LaunchOptions {
   std::vector<std::string> command;  // the program and its arguments; looked up in PATH
   int ranks = 1;
+  std::vector<HostSlots> hosts = {};  // names of this machine; empty: "localhost"
   Labels labels = Labels::kRank;
+  Timestamps timestamps = Timestamps::kOff;
   Binding binding = Binding::kCores;
   std::vector<Assignment> variables;  // override inherited variables and defaults
-  std::string log_directory;          // for rank-N.out and rank-N.err; empty: no logs
+  std::string log_directory;          // for the output of each rank; empty: no logs
+  LogNames log_names = LogNames::kFiles;
   /// The time between the request to end and the kill.
   Timeout grace = std::chrono::seconds(5);
 
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 
-/// Rejects a missing command, less than one rank, a negative grace, and a variable by which the
-/// launcher sets the identity of a rank or the address of its peers.
-/// Errors: usage; the text tells the user what to do.
+/// Rejects a missing command, less than one rank, more ranks than slots, and a negative grace. Also
+/// rejects a variable by which the launcher sets the identity of a rank or the address of its
+/// peers. Errors: usage; the text tells the user what to do.
 void check(const LaunchOptions& options);
 
 }  // namespace peal::launch

@@ -13,22 +13,35 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/launch/label.h"
 #include "peal/system/open_files.h"
 #include "peal/system/pipe.h"
 
 namespace peal::launch {
 namespace {
 
-LogFile open_log(const std::string& directory, Rank rank, Channel channel) {
-  if (directory.empty()) return LogFile();
+std::filesystem::path log_path(const LaunchOptions& options, Rank rank, Channel channel) {
+  const std::filesystem::path folder = options.log_directory;
+  const bool is_out = channel == Channel::kOut;
+  if (options.log_names == LogNames::kFiles) {
+    return folder / fmt::format("rank-{}.{}", rank, is_out ? "out" : "err");
+  }
+  const auto width = fmt::formatted_size("{}", options.ranks - 1);
+  return folder / fmt::format("rank.{:0{}}", rank, width) / (is_out ? "stdout" : "stderr");
+}
+
+LogFile open_log(const LaunchOptions& options, Rank rank, Channel channel) {
+  if (options.log_directory.empty()) return LogFile();
+  const std::filesystem::path path = log_path(options, rank, channel);
   std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  const std::string path =
-      fmt::format("{}/rank-{}.{}", directory, rank, channel == Channel::kOut ? "out" : "err");
+  std::filesystem::create_directories(path.parent_path(), error);
   try {
     return LogFile(path);
   } catch (const Error& problem) {
-    throw Error(problem.kind(), fmt::format("--log-dir: {}", problem.message()));
+    const bool is_files = options.log_names == LogNames::kFiles;
+    throw Error(
+        problem.kind(),
+        fmt::format("{}: {}", is_files ? "--log-dir" : "--output-filename", problem.message()));
   }
 }
 
@@ -44,9 +57,7 @@ long descriptors_of(const LaunchOptions& options) {
 int line_width(const LaunchOptions& options, const Target& out) {
   winsize size{};
   if (out.kind == Target::Kind::kFile || ::ioctl(out.fd, TIOCGWINSZ, &size) != 0) return 0;
-  const auto label = options.labels == Labels::kRank
-                         ? fmt::formatted_size("[{}] ", options.ranks - 1)
-                         : std::size_t{0};
+  const std::size_t label = longest_label(options);
   return size.ws_col > label ? static_cast<int>(size.ws_col - label) : 0;
 }
 
@@ -67,11 +78,12 @@ void Outputs::add_stream(const LaunchOptions& options, Rank rank, Channel channe
       .pipe = std::move(pipe->reader),
       .log = {},
       .channel = channel,
-      .prefix = options.labels == Labels::kRank ? fmt::format("[{}] ", rank) : "",
+      .label = label_of(options.labels, rank, channel),
+      .timestamps = options.timestamps,
       .progress = rank == 0 ? Progress::kShow : Progress::kHide,
   };
   writers_.push_back(std::move(pipe->writer));
-  way.log = open_log(options.log_directory, rank, channel);
+  way.log = open_log(options, rank, channel);
   Tail& tail = tails_[static_cast<std::size_t>(rank)];
   streams_.push_back(std::make_unique<RankStream>(std::move(way), screen_, tail));
 }

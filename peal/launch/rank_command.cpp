@@ -18,6 +18,19 @@ bool sets(const LaunchOptions& options, std::string_view name) {
   return std::ranges::count(options.variables, name, &Assignment::name) > 0;
 }
 
+/// The variables that say which rank of which size a process is, in torch's and Horovod's names.
+void set_place(const LaunchOptions& options, Rank rank, Variables& variables) {
+  const RankPlace place = place_of(plan_hosts(options.hosts, options.ranks), rank);
+  variables["RANK"] = variables["HOROVOD_RANK"] = fmt::format("{}", rank);
+  variables["WORLD_SIZE"] = variables["HOROVOD_SIZE"] = fmt::format("{}", options.ranks);
+  variables["LOCAL_RANK"] = variables["HOROVOD_LOCAL_RANK"] = fmt::format("{}", place.local_rank);
+  variables["LOCAL_WORLD_SIZE"] = variables["HOROVOD_LOCAL_SIZE"] =
+      fmt::format("{}", place.local_size);
+  variables["HOROVOD_CROSS_RANK"] = fmt::format("{}", place.cross_rank);
+  variables["HOROVOD_CROSS_SIZE"] = fmt::format("{}", place.cross_size);
+  variables["HOROVOD_HOSTNAME"] = place.host;
+}
+
 }  // namespace
 
 Variables process_variables() {
@@ -37,10 +50,7 @@ Variables make_environment(const LaunchOptions& options,
                            int threads,
                            const Variables& inherited) {
   Variables variables = inherited;
-  const std::string world = fmt::format("{}", options.ranks);
-  const std::string self = fmt::format("{}", rank);
-  variables["RANK"] = variables["LOCAL_RANK"] = self;
-  variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = world;
+  set_place(options, rank, variables);
   variables["MASTER_ADDR"] = "127.0.0.1";
   variables["MASTER_PORT"] = fmt::format("{}", job.port);
   variables["PEAL_JOB"] = job.id;

@@ -31,8 +31,9 @@ Variables process_variables();
 ///   1. OMP_NUM_THREADS, PYTHONUNBUFFERED, PEAL_FLIGHT_DIR (if the job has one), and PEAL_SECRET
 ///      (unless PEAL_SECRET_FILE is set)
 ///   2. `inherited`
-///   3. RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, PEAL_JOB and, on
-///      a terminal, PEAL_TERMINAL_WIDTH
+///   3. RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and Horovod's names for these
+///      (kHorovodPlace), by the host of the rank; MASTER_ADDR, MASTER_PORT, PEAL_JOB and, on a
+///      terminal, PEAL_TERMINAL_WIDTH
 ///   4. the options' variables; PEAL_SECRET_FILE among them removes an inherited PEAL_SECRET
 /// PEAL_LAUNCHED marks the result (config/launch_mark.h).
 Variables make_environment(const LaunchOptions& options,

@@ -36,6 +36,13 @@ TEST(RankCommandTest, ARankFindsItsRankAndTheAddressOfItsPeers) {
                               {"WORLD_SIZE", "2"},
                               {"LOCAL_RANK", "1"},
                               {"LOCAL_WORLD_SIZE", "2"},
+                              {"HOROVOD_RANK", "1"},
+                              {"HOROVOD_SIZE", "2"},
+                              {"HOROVOD_LOCAL_RANK", "1"},
+                              {"HOROVOD_LOCAL_SIZE", "2"},
+                              {"HOROVOD_CROSS_RANK", "0"},
+                              {"HOROVOD_CROSS_SIZE", "1"},
+                              {"HOROVOD_HOSTNAME", "localhost"},
                               {"MASTER_ADDR", "127.0.0.1"},
                               {"MASTER_PORT", "4711"},
                               {"PEAL_JOB", "f00d"},
@@ -45,6 +52,35 @@ TEST(RankCommandTest, ARankFindsItsRankAndTheAddressOfItsPeers) {
                               {"PEAL_LAUNCHED", variables.at("PEAL_LAUNCHED")}};
   EXPECT_EQ(variables, expected);
   EXPECT_EQ(relation(fixed_environment(variables), 1, 2), Relation::kRank);
+}
+
+TEST(RankCommandTest, LocalAndCrossRanksFollowTheHosts) {
+  LaunchOptions options = two_ranks();
+  options.ranks = 3;
+  options.hosts = {{"localhost", 2}, {"127.0.0.1", 2}};
+  const Variables variables = make_environment(options, kJob, 2, 1, {{"HOROVOD_RANK", "9"}});
+  for (const auto& [name, value] : Variables{{"RANK", "2"},
+                                             {"WORLD_SIZE", "3"},
+                                             {"LOCAL_RANK", "0"},
+                                             {"LOCAL_WORLD_SIZE", "1"},
+                                             {"HOROVOD_RANK", "2"},
+                                             {"HOROVOD_SIZE", "3"},
+                                             {"HOROVOD_LOCAL_RANK", "0"},
+                                             {"HOROVOD_LOCAL_SIZE", "1"},
+                                             {"HOROVOD_CROSS_RANK", "1"},
+                                             {"HOROVOD_CROSS_SIZE", "2"},
+                                             {"HOROVOD_HOSTNAME", "127.0.0.1"}}) {
+    EXPECT_THAT(variables, Contains(Pair(name, value)));
+  }
+}
+
+TEST(RankCommandTest, RanksOfTwoHostsOnThisMachineAreBoundToDifferentCores) {
+  LaunchOptions options = two_ranks();
+  options.hosts = {{"localhost", 1}, {"127.0.0.1", 1}};
+  const auto ranks = plan_ranks(options, kJob, "/opt/train", divide_cores({{{0}}, {{1}}}, 2), {});
+  EXPECT_THAT(ranks[0].cpus, ElementsAre(0));
+  EXPECT_THAT(ranks[1].cpus, ElementsAre(1));
+  EXPECT_THAT(ranks[1].environment, Contains(Pair("LOCAL_RANK", "0")));
 }
 
 TEST(RankCommandTest, VariablesOfTheUserStay) {
@@ -107,7 +143,9 @@ TEST(RankCommandTest, ALaunchInsideARankDoesNotInheritItsRecordsAndFaults) {
   job.flights = "/tmp/flights";
   Variables inherited = make_environment(options, job, 1, 1, {{"HOME", "/home"}});
   const Variables own = without_those_of_a_rank(inherited);
-  for (const char* const name : {"PEAL_JOB", "PEAL_FLIGHT_DIR", "PEAL_INJECT", "PEAL_LAUNCHED"}) {
+  std::vector<std::string> names = {"PEAL_JOB", "PEAL_FLIGHT_DIR", "PEAL_INJECT", "PEAL_LAUNCHED"};
+  names.insert(names.end(), kHorovodPlace.begin(), kHorovodPlace.end());
+  for (const std::string& name : names) {
     EXPECT_TRUE(inherited.contains(name)) << name;
     EXPECT_FALSE(own.contains(name)) << name;
   }
@@ -175,6 +213,9 @@ TEST(OptionsTest, InvalidOptionsAreRejectedAndTheErrorSaysWhatToDo) {
   LaunchOptions options = two_ranks();
   options.ranks = 0;
   EXPECT_THAT(refusal(options), HasSubstr("-n takes"));
+  options = two_ranks();
+  options.hosts = {{"localhost", 1}};
+  EXPECT_THAT(refusal(options), HasSubstr("Requested more processes (2)"));
   options = two_ranks();
   options.command.clear();
   EXPECT_THAT(refusal(options), HasSubstr("no command"));

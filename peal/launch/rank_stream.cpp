@@ -4,7 +4,10 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <utility>
+
+#include "peal/launch/label.h"
 
 namespace peal::launch {
 
@@ -24,7 +27,7 @@ void RankStream::read_some() {
   splitter_.feed(bytes);
   // A prompt, or the current state of a progress bar.
   if (way_.progress == Progress::kShow && !splitter_.unfinished().empty()) {
-    screen_.preview(way_.channel, way_.prefix, splitter_.unfinished());
+    screen_.preview(way_.channel, prefix(), splitter_.unfinished());
   }
 }
 
@@ -40,7 +43,11 @@ void RankStream::take(LineEnd end, std::string_view line) {
   } else {
     tail_.add(line);
   }
-  screen_.line(way_.channel, way_.prefix, line);
+  screen_.line(way_.channel, prefix(), line);
+}
+
+std::string RankStream::prefix() const {
+  return with_time(way_.timestamps, way_.label, std::chrono::system_clock::now());
 }
 
 }  // namespace peal::launch

@@ -7,6 +7,7 @@
 #include "peal/base/units.h"
 #include "peal/launch/line_splitter.h"
 #include "peal/launch/log_file.h"
+#include "peal/launch/options.h"
 #include "peal/launch/screen.h"
 #include "peal/launch/tail.h"
 #include "peal/system/fd.h"
@@ -25,7 +26,8 @@ class RankStream final {
     Fd pipe{};      // does not block
     LogFile log{};  // gets the bytes unchanged
     Channel channel = Channel::kOut;
-    std::string prefix{};
+    std::string label{};  // before each line on the screen
+    Timestamps timestamps = Timestamps::kOff;
     Progress progress = Progress::kHide;
   };
   /// `screen` and `tail` must outlive it.
@@ -43,6 +45,8 @@ class RankStream final {
 
  private:
   void take(LineEnd end, std::string_view line);
+  /// The text before a line that is shown now.
+  std::string prefix() const;
 
   Way way_;
   Screen& screen_;

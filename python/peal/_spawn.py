@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import multiprocessing
+import multiprocessing.spawn
 import os
 import pickle
 import secrets
 import signal
 import socket
+import sys
 import time
 import traceback
+import types
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence, TypeVar
 
 from peal import _core
 from peal._errors import Error, Kind, words_of
@@ -67,11 +71,25 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
     """
     if ranks < 1:
         raise Error(f"spawn cannot start {ranks} ranks: pass 1 or more", "usage")
+    return start_ranks(function, arguments, [{}] * ranks)
+
+
+def start_ranks(function: Callable[..., Result], arguments: tuple[Any, ...],
+                environments: Sequence[dict[str, str]], imports_main: bool = True,
+                executable: str | None = None) -> list[Result]:
+    """As `spawn`, with further environment variables for each rank. Without `imports_main`, the ranks do
+    not import the main module. `executable`: a Python other than this one."""
+    ranks = len(environments)
     context = multiprocessing.get_context("spawn")
     with _reserve_port() as torch_reservation, _reserve_port() as peal_reservation:
         common = {
             "WORLD_SIZE": str(ranks),
             "LOCAL_WORLD_SIZE": str(ranks),
+            "HOROVOD_SIZE": str(ranks),
+            "HOROVOD_LOCAL_SIZE": str(ranks),
+            "HOROVOD_CROSS_RANK": "0",
+            "HOROVOD_CROSS_SIZE": "1",
+            "HOROVOD_HOSTNAME": "localhost",
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(torch_reservation.getsockname()[1]),
             "PEAL_MASTER_PORT": str(peal_reservation.getsockname()[1]),
@@ -82,10 +100,13 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
         try:
             for rank in range(ranks):
                 here, there = context.Pipe(duplex=False)
-                own = {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+                of_the_rank = ("RANK", "LOCAL_RANK", "HOROVOD_RANK", "HOROVOD_LOCAL_RANK")
+                own = {**common, **dict.fromkeys(of_the_rank, str(rank)),
+                       **environments[rank]}
                 process: BaseProcess = context.Process(
                     target=_run, args=(there, own, function, arguments))
-                _start(process)
+                with _main_module(imports_main), _executable(executable):
+                    _start(process)
                 there.close()
                 started.append((process, here))
             outcomes = _outcomes(started)
@@ -97,6 +118,30 @@ def spawn(function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Ar
                     process.kill()
                 process.join()
                 here.close()
+
+
+@contextlib.contextmanager
+def _main_module(is_imported: bool) -> Iterator[None]:
+    """Whether processes that multiprocessing starts in this block import the main module first."""
+    main = sys.modules["__main__"]
+    if not is_imported:
+        sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+@contextlib.contextmanager
+def _executable(path: str | None) -> Iterator[None]:
+    """The Python of processes that multiprocessing starts in this block."""
+    before = multiprocessing.spawn.get_executable()
+    if path is not None:
+        multiprocessing.spawn.set_executable(path)
+    try:
+        yield
+    finally:
+        multiprocessing.spawn.set_executable(before)
 
 
 def _start(process: BaseProcess) -> None:

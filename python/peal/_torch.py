@@ -61,6 +61,15 @@ def create(options: Any, backend_options: TorchOptions | None) -> Any:
 def _load() -> Any:
     """The extension module, if it was built for the running torch. After the first call, its groups
     end with the process, even if other code has imported the module before."""
+    check_build()
+    from peal import _c10d
+
+    end_with_process(_c10d)
+    return _c10d
+
+
+def check_build() -> None:
+    """Errors: unsupported (peal was built without torch, or for another release of torch)."""
     if not _build.TORCH_VERSION:
         raise Error(
             "this peal was built without torch: install it in an environment with torch, by "
@@ -74,10 +83,6 @@ def _load() -> Any:
             "--force-reinstall .",
             "unsupported",
         )
-    from peal import _c10d
-
-    end_with_process(_c10d)
-    return _c10d
 
 
 def _release(version: str) -> str:

@@ -116,6 +116,22 @@ class TrainingTest(unittest.TestCase):
     def test_the_script_of_a_managed_cluster(self) -> None:
         self.trains_as_on_gloo(2, "train_cluster.py")
 
+    def test_horovods_optimizer_trains_as_one_process(self) -> None:
+        script = EXAMPLES / "horovod_mnist.py"
+        alone, together = (losses_of(script_on_ranks(ranks, script, "--epochs", "2", "--batch", str(96 // ranks)))
+                           for ranks in (1, 2))
+        for epoch in range(2):
+            loss = alone[f"rank 0, epoch {epoch}"]
+            for rank in range(2):
+                self.assertLessEqual(abs(together[f"rank {rank}, epoch {epoch}"] - loss), 1e-6 * loss)
+        self.assertLess(alone["rank 0, epoch 1"], alone["rank 0, epoch 0"])
+
+    def test_the_benchmark_of_horovods_optimizer(self) -> None:
+        for options in ((), ("--fp16-allreduce",), ("--use-adasum",)):
+            text = script_on_ranks(2, EXAMPLES / "horovod_benchmark.py", "--batch-size", "2",
+                                   "--num-warmup-batches", "1", "--num-iters", "1", *options)
+            self.assertRegex(text, r"^[\d.]+ images/s on each rank, [\d.]+ on 2 ranks\n$")
+
     def test_fully_sharded_training(self) -> None:
         self.trains_as_on_gloo(3, "train_fsdp.py")
 

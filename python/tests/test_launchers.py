@@ -76,6 +76,12 @@ class LaunchersTest(unittest.TestCase):
     def test_peal_run_starts_a_script_by_its_name_in_this_python(self) -> None:
         self.assertEqual(lines_of(peal_run(3, example("arrays.py")[1])), arrays(3))
 
+    def test_horovodrun_starts_a_script_in_this_python(self) -> None:
+        horovodrun = Path(sys.executable).with_name("horovodrun")
+        text = output_of(horovodrun, "-np", "3", "python3", example("arrays.py")[1])
+        expected = [f"[{rank}]<stdout>:{line}" for rank, line in enumerate(arrays(3))]
+        self.assertEqual(lines_of(text), expected)
+
     @torch_wanted
     def test_peal_run_starts_a_script_of_torch(self) -> None:
         self.check_training(peal_run(2, *example("train_cluster.py")))

@@ -49,6 +49,10 @@ def never_end(pids: str) -> int:
     return int(os.environ["RANK"])
 
 
+def place_of_horovod() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith("HOROVOD_")}
+
+
 class NeedsTwo(Exception):
     """Can be pickled, but not unpickled."""
 
@@ -272,6 +276,13 @@ class EndingTest(unittest.TestCase):
                 except peal.SpawnError:
                     self.assertTrue(raises)
                 self.assertEqual(sorted(os.listdir(folder)), ["0", "1"])
+
+    def test_ranks_have_horovods_names_of_their_place(self) -> None:
+        for rank, place in enumerate(peal.spawn(place_of_horovod, ranks=3)):
+            self.assertEqual(place, {
+                "HOROVOD_RANK": str(rank), "HOROVOD_SIZE": "3", "HOROVOD_LOCAL_RANK": str(rank),
+                "HOROVOD_LOCAL_SIZE": "3", "HOROVOD_CROSS_RANK": "0", "HOROVOD_CROSS_SIZE": "1",
+                "HOROVOD_HOSTNAME": "localhost"})
 
     def test_a_rank_that_does_not_end_is_killed(self) -> None:
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(_spawn, "_END_S", 1.0):

@@ -21,6 +21,7 @@ if(NINJA)
   endforeach()
 endif()
 
+run(${WORK}/prefix/bin/horovodrun -np 1 true)
 run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/consumer -G Ninja
     -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_CXX_COMPILER=${COMPILER}
     -DCMAKE_BUILD_TYPE=Release -DCOMPONENTS=${COMPONENTS} -DTorch_DIR=${TORCH})

@@ -1,6 +1,6 @@
 """Ranks under other launchers: two ranks meet with each launcher that peal understands.
 
-Called by ctest with an example and the name of a launcher. If the launcher is not installed or
+Called by ctest with an example and the name or the path of a launcher. If the launcher is not installed or
 not running, the test ends with SKIPPED.
 """
 import pathlib
@@ -19,6 +19,7 @@ LAUNCHERS = {
     "mpirun.openmpi": ["--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated", "-n", "2"],
     "mpirun.mpich": ["-n", "2"],
     "srun": ["-n", "2", "--overcommit"],
+    "horovodrun": ["-np", "2", "-H", "localhost:1,127.0.0.1:1"],
 }
 
 
@@ -45,7 +46,7 @@ def main(example, launcher):
         skip(f"{launcher} is not installed")
     if launcher == "srun" and not slurm_answers():
         skip("Slurm does not run here")
-    run = subprocess.run([program, *LAUNCHERS[launcher], example], timeout=PATIENCE, text=True,
+    run = subprocess.run([program, *LAUNCHERS[pathlib.Path(launcher).name], example], timeout=PATIENCE, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     print(run.stdout)
     # Two ranks that did not meet would both be rank 0.

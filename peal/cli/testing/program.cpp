@@ -100,11 +100,14 @@ void wait_until(const std::function<bool()>& holds) {
   }
 }
 
-Program::Program(const std::vector<std::string>& arguments, Standard standard, Hangup hangup) {
+Program::Program(const std::vector<std::string>& arguments,
+                 Standard standard,
+                 Hangup hangup,
+                 const std::string& name) {
   static int number = 0;
   const std::string run = fmt::format("{}-{}", ::getpid(), ++number);
   marker_ = "PEAL_TEST_RUN=" + run;
-  std::vector<std::string> words = {"peal"};
+  std::vector<std::string> words = {name};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const ExecImage image(PEAL_PROGRAM,
                         std::move(words),
@@ -205,6 +208,12 @@ void Program::wait_until_none_is_left() const {
 
 Ended run_program(const std::vector<std::string>& arguments) {
   Program program(arguments);
+  program.close_input();
+  return program.wait();
+}
+
+Ended run_horovodrun(const std::vector<std::string>& arguments) {
+  Program program(arguments, Standard::kPipes, Hangup::kDefault, "/opt/bin/horovodrun");
   program.close_input();
   return program.wait();
 }

@@ -36,7 +36,8 @@ class Program final {
  public:
   explicit Program(const std::vector<std::string>& arguments,
                    Standard standard = Standard::kPipes,
-                   Hangup hangup = Hangup::kDefault);
+                   Hangup hangup = Hangup::kDefault,
+                   const std::string& name = "peal");
   /// Kills the remaining processes.
   ~Program();
   Program(const Program&) = delete;
@@ -74,6 +75,9 @@ class Program final {
 
 /// Runs the program to its end.
 Ended run_program(const std::vector<std::string>& arguments);
+
+/// The same under the name `horovodrun`.
+Ended run_horovodrun(const std::vector<std::string>& arguments);
 
 /// The arguments of `peal run -n RANKS OPTIONS... sh -c SCRIPT`.
 std::vector<std::string> shell(int ranks,

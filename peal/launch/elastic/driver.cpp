@@ -55,7 +55,7 @@ Driver::Driver(const LaunchOptions& options,
       kit_{.program = program, .common = common_environment(options, job, inherited)},
       children_before_(own_descendants()),
       screen_(out, err),
-      outputs_(screen_, options.log_directory),
+      outputs_(screen_, options.log_directory, options.timestamps),
       guard_(duty_of(options, signals_)),
       starter_(guard_),
       discovery_(elastic.discovery_script, elastic.slots, inherited, starter_),
@@ -227,6 +227,7 @@ void Driver::handle_requests() {
   for (const auto& request : mailroom_.take_requests()) {
     if (request.worker < 0 || request.worker >= std::ssize(state_.workers)) continue;
     if (request.kind == Kind::kNextRound) worker_asks(request.worker, request.number);
+    if (request.kind == Kind::kSynchronized) worker_synchronized(state_, request.worker);
     if (request.kind == Kind::kFinish) worker_finishes(state_, Clock::now(), request.worker);
   }
 }

@@ -26,15 +26,20 @@ bool is_open(const std::unique_ptr<RankStream>& stream) { return stream->fd() >=
 
 }  // namespace
 
-WorkerOutputs::WorkerOutputs(Screen& screen, std::string log_directory)
-    : screen_(screen), log_directory_(std::move(log_directory)) {}
+WorkerOutputs::WorkerOutputs(Screen& screen, std::string log_directory, Timestamps timestamps)
+    : screen_(screen), log_directory_(std::move(log_directory)), timestamps_(timestamps) {}
 
 WorkerWriters WorkerOutputs::add(int worker, const std::string& label, std::string prefix) {
   Pipe out = make_pipe();
   Pipe err = make_pipe();
   Streams& streams = streams_[worker];
-  streams.out = open(std::move(out.reader), Channel::kOut, label, prefix, streams.tail);
-  streams.err = open(std::move(err.reader), Channel::kErr, label, prefix, streams.tail);
+  try {
+    streams.out = open(std::move(out.reader), Channel::kOut, label, prefix, streams.tail);
+    streams.err = open(std::move(err.reader), Channel::kErr, label, prefix, streams.tail);
+  } catch (const Error&) {
+    streams_.erase(worker);
+    throw;
+  }
   return {std::move(out.writer), std::move(err.writer)};
 }
 
@@ -48,7 +53,8 @@ std::unique_ptr<RankStream> WorkerOutputs::open(Fd reader,
       .pipe = std::move(reader),
       .log = open_log(log_directory_, label, channel),
       .channel = channel,
-      .prefix = prefix,
+      .label = prefix,
+      .timestamps = timestamps_,
       .progress = Progress::kHide,
   };
   return std::make_unique<RankStream>(std::move(way), screen_, tail);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "peal/launch/log_file.h"
+#include "peal/launch/options.h"
 #include "peal/launch/rank_stream.h"
 #include "peal/launch/screen.h"
 #include "peal/launch/tail.h"
@@ -27,7 +28,7 @@ struct WorkerWriters {
 class WorkerOutputs final {
  public:
   /// `log_directory`: for <label>.out and <label>.err; empty: no logs.
-  WorkerOutputs(Screen& screen, std::string log_directory);
+  WorkerOutputs(Screen& screen, std::string log_directory, Timestamps timestamps);
 
   /// `label` is unique: "localhost-0". `prefix` comes before each line. Errors: resource.
   WorkerWriters add(int worker, const std::string& label, std::string prefix);
@@ -61,6 +62,7 @@ class WorkerOutputs final {
 
   Screen& screen_;
   const std::string log_directory_;
+  const Timestamps timestamps_;
   std::map<int, Streams> streams_;                      // of workers whose outputs are open
   std::map<int, std::vector<std::string>> last_lines_;  // of the others
   std::vector<LostOutput> lost_;                        // of the others

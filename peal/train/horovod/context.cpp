@@ -353,6 +353,7 @@ int local_size() { return current()->topology().local_size; }
 Rank cross_rank() { return current()->topology().cross_rank; }
 int cross_size() { return current()->topology().cross_size; }
 bool is_homogeneous() { return current()->topology().is_homogeneous; }
+ProcessGroupPtr process_group() { return current()->group(); }
 
 void start_timeline(const std::string& path, MarkCycles mark) {
   const ContextPtr context = current();

@@ -12,6 +12,7 @@
 #include "peal/base/interrupt.h"
 #include "peal/base/report.h"
 #include "peal/base/units.h"
+#include "peal/group/process_group.h"
 
 namespace peal::hvd {
 
@@ -61,6 +62,10 @@ Rank cross_rank();
 int cross_size();
 /// Whether all hosts have the same number of ranks.
 bool is_homogeneous();
+/// The group of all ranks, for the other parts of peal, such as checkpoints. Horovod's operations
+/// have groups of their own. Release it before shutdown.
+/// Errors: usage, before init.
+ProcessGroupPtr process_group();
 
 /// Writes a file of Chrome's trace format on rank 0; on each rank if the path contains "{rank}".
 /// Replaces a timeline that runs.

@@ -1,0 +1,80 @@
+#include "peal/cli/run_job.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/cli/config_command.h"
+#include "peal/cli/injection.h"
+#include "peal/cli/say.h"
+#include "peal/launch/command.h"
+#include "peal/launch/cores.h"
+#include "peal/launch/dump_place.h"
+#include "peal/launch/elastic/run_elastic.h"
+#include "peal/launch/flights.h"
+#include "peal/launch/inherited.h"
+#include "peal/launch/job.h"
+#include "peal/launch/launcher.h"
+#include "peal/launch/outputs.h"
+#include "peal/launch/post_mortem.h"
+#include "peal/launch/rank_command.h"
+#include "peal/system/cpus.h"
+
+namespace peal::cli {
+namespace {
+
+int run_elastic(const RunRequest& request,
+                const std::string& program,
+                const launch::Variables& inherited) {
+  const launch::ElasticReport report = launch::run_elastic(request.options,
+                                                           *request.elastic,
+                                                           launch::make_job().job,
+                                                           program,
+                                                           inherited,
+                                                           launch::target_of(STDOUT_FILENO),
+                                                           launch::target_of(STDERR_FILENO));
+  ::signal(SIGXFSZ, SIG_IGN);  // as in `run`
+  say(launch::describe(report));
+  return launch::exit_code(report);
+}
+
+}  // namespace
+
+int run(const RunRequest& request) {
+  const launch::LaunchOptions& options = request.options;
+  const launch::Variables inherited = launch::without_those_of_a_rank(launch::process_variables());
+  const auto path = inherited.find("PATH");
+  const launch::CommandLookup command = launch::find_command(
+      options.command.front(), path == inherited.end() ? "/usr/bin:/bin" : path->second);
+  if (command.exit_code != 0) {
+    say(fmt::format("peal: {}\n", command.problem));
+    return command.exit_code;
+  }
+  for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
+  launch::Variables given = inherited;
+  for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
+  say(announce_faults(given, options.ranks));
+  say(warn_of_unknown(given));
+  if (request.elastic) return run_elastic(request, command.path, inherited);
+  const launch::Flights flights(given);
+  if (!flights.problem().empty()) {
+    say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
+  }
+  launch::remove_former_dump(options.log_directory);
+  const launch::Target out = launch::target_of(STDOUT_FILENO);
+  launch::NewJob made = launch::make_job();
+  made.job.terminal_width = launch::line_width(options, out);
+  made.job.flights = flights.private_folder();
+  const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());
+  const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited);
+  launch::LaunchReport report = launch::run(options, ranks, out, launch::target_of(STDERR_FILENO));
+  ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
+  report.post_mortem = launch::examine(report, flights, made.job.id, options);
+  say(tell_missed_faults(given, report.ends));
+  say(launch::describe(report));
+  return launch::exit_code(report);
+}
+
+}  // namespace peal::cli

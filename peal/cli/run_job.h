@@ -1,0 +1,23 @@
+// Runs the job of `peal run`, from the notices to the exit code.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "peal/launch/elastic/elastic_options.h"
+#include "peal/launch/options.h"
+
+namespace peal::cli {
+
+struct RunRequest {
+  launch::LaunchOptions options;
+  std::optional<launch::ElasticOptions> elastic;  // nothing: the number of ranks is fixed
+  std::vector<std::string> notices;  // sentences for the user
+};
+
+/// Prints the notices, runs the launch, writes the ranks' output and the report to stdout and
+/// stderr, and returns the exit code.
+int run(const RunRequest& request);
+
+}  // namespace peal::cli

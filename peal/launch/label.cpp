@@ -1,0 +1,35 @@
+#include "peal/launch/label.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace peal::launch {
+
+std::string label_of(Labels labels, Rank rank, Channel channel) {
+  switch (labels) {
+    case Labels::kRank:
+      return fmt::format("[{}] ", rank);
+    case Labels::kStream:
+      return fmt::format("[{}]<{}>:", rank, channel == Channel::kOut ? "stdout" : "stderr");
+    case Labels::kNone:
+      break;
+  }
+  return "";
+}
+
+std::string with_time(Timestamps timestamps,
+                      const std::string& label,
+                      std::chrono::system_clock::time_point now) {
+  if (timestamps == Timestamps::kOff) return label;
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  return fmt::format(
+      "{:%a %b %d %H:%M:%S %Y}{}", fmt::localtime(seconds), label.empty() ? " " : label);
+}
+
+std::size_t longest_label(const LaunchOptions& options) {
+  return with_time(
+             options.timestamps, label_of(options.labels, options.ranks - 1, Channel::kErr), {})
+      .size();
+}
+
+}  // namespace peal::launch

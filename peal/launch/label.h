@@ -1,0 +1,25 @@
+// The text before each line of a rank, on the screen. Pure. Called by the outputs of the ranks.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "peal/base/units.h"
+#include "peal/launch/options.h"
+#include "peal/launch/screen.h"
+
+namespace peal::launch {
+
+/// "[0] ", "[0]<stdout>:", or "".
+std::string label_of(Labels labels, Rank rank, Channel channel);
+
+/// `label` after the local time, if there are timestamps: "Tue Sep 17 14:33:01 2019[0]<stdout>:".
+std::string with_time(Timestamps timestamps,
+                      const std::string& label,
+                      std::chrono::system_clock::time_point now);
+
+/// The length of the longest text that comes before a line.
+std::size_t longest_label(const LaunchOptions& options);
+
+}  // namespace peal::launch

@@ -1,0 +1,21 @@
+"""What the driver of an elastic job tells this worker. Without a driver, nothing changes."""
+
+from __future__ import annotations
+
+import os
+
+from peal.horovod._binding import hvd
+
+
+def next_round() -> None:
+    """Waits for the place of this worker in the next round of the job, which the next init uses, and stores
+    it in the variables HOROVOD_RANK and so on.
+
+    Errors: RuntimeError (this worker has been removed from the job), HorovodInternalError (the job ends).
+    """
+    os.environ.update(hvd.elastic_next_round())
+
+
+def host_changes() -> int:
+    """How the hosts have changed since the round began: 0 not at all, 1 added, 2 removed, 3 both."""
+    return hvd.elastic_host_changes()

@@ -1,0 +1,538 @@
+"""The names, signatures and errors of peal.horovod that need one process only."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from needs import import_torch
+
+import_torch()
+
+import torch
+
+import peal.horovod as hvd
+from peal.horovod import mpi_ops, process_sets
+
+# The signatures of horovod.torch 0.28.1. ps is global_process_set, none is Compression.none. After "*" come
+# arguments that peal adds.
+SIGNATURES = [
+    "init(comm=None, process_sets=None)",
+    "shutdown()",
+    "is_initialized()",
+    "start_timeline(file_path, mark_cycles=False)",
+    "stop_timeline()",
+    "rank()",
+    "size()",
+    "local_rank()",
+    "local_size()",
+    "cross_rank()",
+    "cross_size()",
+    "mpi_threads_supported()",
+    "mpi_enabled()",
+    "gloo_enabled()",
+    "allreduce(tensor, average=None, name=None, compression=none, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, "
+    "process_set=ps)",
+    "allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "grouped_allreduce(tensors, average=None, name=None, compression=none, op=None, "
+    "prescale_factor=1.0, postscale_factor=1.0, process_set=ps)",
+    "grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, "
+    "postscale_factor=1.0, process_set=ps)",
+    "sparse_allreduce_async(tensor, name, op, process_set=ps)",
+    "allgather(tensor, name=None, process_set=ps)",
+    "allgather_async(tensor, name=None, process_set=ps)",
+    "grouped_allgather(tensors, name=None, process_set=ps)",
+    "grouped_allgather_async(tensors, name=None, process_set=ps)",
+    "broadcast(tensor, root_rank, name=None, process_set=ps)",
+    "broadcast_async(tensor, root_rank, name=None, process_set=ps)",
+    "broadcast_(tensor, root_rank, name=None, process_set=ps)",
+    "broadcast_async_(tensor, root_rank, name=None, process_set=ps)",
+    "alltoall(tensor, splits=None, name=None, process_set=ps)",
+    "alltoall_async(tensor, splits=None, name=None, process_set=ps)",
+    "reducescatter(tensor, name=None, compression=none, op=0, process_set=ps, prescale_factor=1.0, "
+    "postscale_factor=1.0)",
+    "reducescatter_async(tensor, name=None, op=0, process_set=ps, prescale_factor=1.0, "
+    "postscale_factor=1.0)",
+    "grouped_reducescatter(tensors, name=None, compression=none, op=0, process_set=ps, "
+    "prescale_factor=1.0, postscale_factor=1.0)",
+    "grouped_reducescatter_async(tensors, name=None, op=0, process_set=ps, prescale_factor=1.0, "
+    "postscale_factor=1.0)",
+    "poll(handle)",
+    "synchronize(handle)",
+    "join(device=-1)",
+    "barrier(process_set=ps)",
+    "ProcessSet(ranks_or_comm)",
+    "add_process_set(process_set)",
+    "remove_process_set(process_set)",
+    "broadcast_parameters(params, root_rank, *, process_set=ps)",
+    "broadcast_optimizer_state(optimizer, root_rank, model=None, *, process_set=ps)",
+    "broadcast_object(obj, root_rank=0, name=None, process_set=ps)",
+    "allgather_object(obj, name=None, *, process_set=ps)",
+    "DistributedOptimizer(optimizer, named_parameters=None, compression=none, "
+    "backward_passes_per_step=1, op=0, gradient_predivide_factor=1.0, num_groups=0, groups=None, "
+    "sparse_as_dense=False, process_set=ps, *, average_aggregated_gradients=False)",
+    "SyncBatchNorm(num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)",
+    "elastic.TorchState(model=None, optimizer=None, **kwargs)",
+    "elastic.ElasticSampler(dataset, shuffle=True, seed=0)",
+    "elastic.run(func)",
+    "run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=None, slots=None, "
+    "reset_limit=None, cooldown_range=None, hosts=None, hostfile=None, start_timeout=None, "
+    "ssh_port=None, ssh_identity_file=None, disable_cache=None, output_filename=None, verbose=None, "
+    "use_gloo=None, use_mpi=None, mpi_args=None, network_interface=None, executable=None, np=None, "
+    "min_np=None, max_np=None)",
+]
+
+OTHER_NAMES = ["Average", "Sum", "Adasum", "Min", "Max", "Product", "Compression", "HorovodInternalError",
+               "global_process_set", "elastic"]
+
+
+def parts_of_stub(function: Any) -> str:
+    """The parameters in the text that pybind11 puts before a docstring, without their types."""
+    import ast
+
+    tree = ast.parse(f"def {function.__doc__.split(chr(10))[0]}: ...").body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    return ", ".join(argument.arg for argument in (*tree.args.posonlyargs, *tree.args.args))
+
+
+def signature_of(function: Any) -> str:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError:
+        return parts_of_stub(function)
+    words, named_only = [], False
+    for one in parameters:
+        if one.kind is one.KEYWORD_ONLY and not named_only:
+            named_only = True
+            words.append("*")
+        star = "**" if one.kind is one.VAR_KEYWORD else ""
+        default = {id(hvd.global_process_set): "ps", id(hvd.Compression.none): "none"}.get(
+            id(one.default), repr(one.default))
+        words.append(f"{star}{one.name}" + ("" if one.default is one.empty else f"={default}"))
+    return ", ".join(words)
+
+
+class NamesTest(unittest.TestCase):
+    def test_every_function_of_horovod_torch_has_its_signature(self) -> None:
+        for line in SIGNATURES:
+            name, _, parameters = line.partition("(")
+            owner: Any = hvd
+            for part in name.split("."):
+                owner = getattr(owner, part)
+            with self.subTest(name):
+                self.assertEqual(signature_of(owner), parameters.rstrip(")"))
+
+    def test_the_other_names_exist(self) -> None:
+        for name in [*OTHER_NAMES, *hvd.__all__]:
+            self.assertTrue(hasattr(hvd, name), name)
+        self.assertEqual(len({hvd.Average, hvd.Sum, hvd.Adasum, hvd.Min, hvd.Max, hvd.Product}), 6)
+        for name in mpi_ops.__all__:
+            self.assertTrue(hasattr(mpi_ops, name), name)
+
+    def test_everything_public_has_a_docstring(self) -> None:
+        for name in hvd.__all__:
+            value = getattr(hvd, name)
+            if callable(value) and value.__module__.startswith("peal.horovod"):
+                self.assertTrue(inspect.getdoc(value) or name.endswith("_built") or name.endswith("_enabled")
+                                or name == "mpi_threads_supported", name)
+
+    def test_what_was_built_is_known_before_init(self) -> None:
+        self.assertTrue(hvd.gloo_built())
+        for name in ("mpi", "ddl", "ccl", "rocm"):
+            self.assertFalse(getattr(hvd, f"{name}_built")(), name)
+        self.assertEqual(hvd.nccl_built(), 0)
+        self.assertEqual(hvd.cuda_built(), torch.version.cuda is not None)
+
+    def test_the_exceptions_have_the_bases_that_programs_expect(self) -> None:
+        self.assertTrue(issubclass(hvd.HorovodInternalError, RuntimeError))
+        self.assertTrue(issubclass(hvd.HorovodMismatchError, hvd.HorovodInternalError))
+        self.assertTrue(issubclass(hvd.HostsUpdatedInterrupt, RuntimeError))
+        self.assertTrue(hvd.HostsUpdatedInterrupt(True).skip_sync)
+        self.assertFalse(hvd.HostsUpdatedInterrupt().skip_sync)
+        error = hvd.HorovodVersionMismatchError("torch", "2", "1")
+        self.assertIsInstance(error, ImportError)
+        self.assertEqual((error.version, error.installed_version), ("2", "1"))
+
+
+class BeforeInitTest(unittest.TestCase):
+    def test_questions_about_the_job_are_value_errors(self) -> None:
+        self.assertFalse(hvd.is_initialized())
+        for function in (hvd.rank, hvd.size, hvd.local_rank, hvd.local_size, hvd.cross_rank, hvd.cross_size,
+                         mpi_ops.is_homogeneous, hvd.gloo_enabled, hvd.mpi_enabled, hvd.mpi_threads_supported):
+            with self.assertRaisesRegex(ValueError, "Horovod has not been initialized; use hvd.init()"):
+                function()
+
+    def test_init_rejects_wrong_arguments(self) -> None:
+        communicator = type("Comm", (), {"__module__": "mpi4py.MPI"})()
+        for arguments, words in (({"comm": communicator}, "not been built with MPI support"),
+                                 ({"comm": 3}, "list of process ranks"),
+                                 ({"process_sets": "static"}, "Invalid value for process_sets")):
+            with self.assertRaisesRegex(ValueError, words):
+                hvd.init(**arguments)
+        self.assertFalse(hvd.is_initialized())
+
+
+class ProcessSetTest(unittest.TestCase):
+    def test_it_sorts_its_ranks_and_knows_nothing_before_its_registration(self) -> None:
+        one = hvd.ProcessSet(range(2, -1, -2))
+        self.assertEqual(str(one), "ProcessSet(process_set_id=None, ranks=[0, 2], mpi_comm=None)")
+        self.assertIsNone(one.size())
+        self.assertIsNone(one.rank())
+        self.assertIsNone(hvd.ProcessSet([]).included())
+
+    def test_it_rejects_what_is_not_a_rank(self) -> None:
+        for ranks in ([0.5], ["0"], [True], 3, None):
+            with self.assertRaisesRegex(ValueError, "list of process ranks or an mpi4py Comm"):
+                hvd.ProcessSet(ranks)
+
+    def test_sets_that_lost_a_rank_are_named_by_a_warning(self) -> None:
+        sets = [hvd.ProcessSet([0, 1]), hvd.ProcessSet([0, 3])]
+        with self.assertWarnsRegex(UserWarning, r"ranks=\[0, 3\].* no place among 3 ranks"):
+            self.assertEqual(process_sets.remaining(sets, 3), sets[:1])
+
+
+class CompressionTest(unittest.TestCase):
+    def test_floating_types_become_16_bits_and_return(self) -> None:
+        for compression, dtype in ((hvd.Compression.fp16, torch.float16), (hvd.Compression.bf16, torch.bfloat16)):
+            for own in (torch.float32, torch.float64, torch.float16):
+                tensor = torch.tensor([0.5, -3.0], dtype=own)
+                small, context = compression.compress(tensor)
+                self.assertEqual(small.dtype, dtype)
+                back = compression.decompress(small, context)
+                self.assertEqual(back.dtype, own)
+                self.assertTrue(torch.equal(back, tensor))
+
+    def test_other_types_pass_as_they_are(self) -> None:
+        tensor = torch.tensor([1, 2])
+        for compression in (hvd.Compression.none, hvd.Compression.fp16, hvd.Compression.bf16):
+            small, context = compression.compress(tensor)
+            self.assertIs(small, tensor)
+            self.assertIs(compression.decompress(small, context), tensor)
+
+
+class AverageTest(unittest.TestCase):
+    def test_average_and_op_exclude_each_other(self) -> None:
+        with self.assertRaisesRegex(ValueError, "The op parameter supersedes average"):
+            hvd.allreduce(torch.ones(1), average=True, op=hvd.Sum)
+        for average, op in ((True, hvd.Average), (False, hvd.Sum)):
+            with self.assertWarns(DeprecationWarning):
+                self.assertEqual(mpi_ops.handle_average_backwards_compatibility(None, average), op)
+        self.assertEqual(mpi_ops.handle_average_backwards_compatibility(None, None), hvd.Average)
+
+
+class OneRankTest(unittest.TestCase):
+    """A job of one process, without a launcher."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        hvd.init()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        hvd.shutdown()
+
+    def test_init_again_does_nothing_and_the_rank_is_0_of_1(self) -> None:
+        hvd.init()
+        self.assertEqual((hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(),
+                          hvd.cross_size()), (0, 1, 0, 1, 0, 1))
+        self.assertTrue(mpi_ops.is_homogeneous())
+        self.assertTrue(hvd.gloo_enabled())
+        self.assertFalse(hvd.mpi_enabled())
+        with self.assertRaisesRegex(ValueError, "Horovod MPI is not enabled; rebuild with MPI support"):
+            hvd.mpi_threads_supported()
+
+    def test_operations_give_back_their_tensors(self) -> None:
+        tensor = torch.arange(6.0).reshape(3, 2)
+        for result in (hvd.allreduce(tensor), hvd.allreduce(tensor, op=hvd.Sum), hvd.allgather(tensor),
+                       hvd.broadcast(tensor, 0), hvd.reducescatter(tensor), hvd.alltoall(tensor),
+                       hvd.grouped_allreduce([tensor])[0], hvd.synchronize(hvd.allreduce_async(tensor))):
+            self.assertTrue(torch.equal(result, tensor))
+        self.assertEqual(hvd.broadcast_object({"a": 1}), {"a": 1})
+        self.assertEqual(hvd.allgather_object("x"), ["x"])
+        self.assertEqual(hvd.join(), 0)
+
+    def test_a_handle_is_good_once(self) -> None:
+        handle = hvd.allreduce_async(torch.ones(2))
+        self.assertIsInstance(handle, int)
+        self.assertIsNotNone(hvd.synchronize(handle))
+        self.assertIsNone(hvd.synchronize(handle))
+        with self.assertRaisesRegex(ValueError, f"Handle {handle} was not created or has been cleared"):
+            hvd.poll(handle)
+
+    def test_sets_need_the_dynamic_mode_to_be_added_later(self) -> None:
+        with self.assertRaisesRegex(ValueError, "HOROVOD_DYNAMIC_PROCESS_SETS=1"):
+            hvd.add_process_set([0])
+        self.assertFalse(hvd.remove_process_set(hvd.global_process_set))
+        self.assertFalse(hvd.remove_process_set(hvd.ProcessSet([0])))
+        with self.assertRaisesRegex(ValueError, "is not registered"):
+            hvd.allreduce(torch.ones(1), process_set=hvd.ProcessSet([0]))
+
+    def test_objects_that_cannot_be_pickled_are_value_errors(self) -> None:
+        import threading
+
+        for function in (hvd.broadcast_object, hvd.allgather_object):
+            with self.assertRaisesRegex(ValueError, "cannot pickle"):
+                function(threading.Lock())
+        self.assertEqual(hvd.broadcast_object(3), 3)
+
+    def test_parameters_that_are_not_tensors_are_value_errors(self) -> None:
+        for params, words in ((3, "invalid params of type"), ("ab", "invalid params of type"),
+                              ({"a": 3}, "'a' is not a tensor")):
+            with self.assertRaisesRegex(ValueError, words):
+                hvd.broadcast_parameters(params, root_rank=0)
+        model = torch.nn.BatchNorm1d(2)
+        for params in (model.state_dict(), model.named_parameters(), list(model.parameters())):
+            hvd.broadcast_parameters(params, root_rank=0)
+
+
+class WrappingTest(unittest.TestCase):
+    """DistributedOptimizer on one rank: it must behave as the optimizer itself."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        hvd.init()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        hvd.shutdown()
+
+    def setUp(self) -> None:
+        torch.manual_seed(0)
+        self.model = torch.nn.Linear(3, 2)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+
+    def step(self, optimizer: Any) -> None:
+        optimizer.zero_grad()
+        self.model(torch.ones(4, 3)).square().mean().backward()
+        optimizer.step()
+
+    def test_it_keeps_class_state_and_param_groups(self) -> None:
+        self.step(self.optimizer)
+        wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
+        self.assertEqual(type(wrapped).__name__, "SGD")
+        self.assertIsInstance(wrapped, torch.optim.SGD)
+        self.assertIs(wrapped.param_groups[0], self.optimizer.param_groups[0])
+        self.assertEqual(len(wrapped.state), 2)
+        self.assertEqual(set(wrapped._parameter_names.values()), {"weight", "bias"})
+        wrapped.load_state_dict(wrapped.state_dict())
+        self.assertIs(wrapped.param_groups[0], self.optimizer.param_groups[0])
+        wrapped.zero_grad(set_to_none=False)
+        self.assertIsNotNone(self.model.weight.grad)
+        wrapped.zero_grad()
+        self.assertIsNone(self.model.weight.grad)
+
+    def test_schedulers_from_before_and_after_act_without_a_warning(self) -> None:
+        before = torch.optim.lr_scheduler.StepLR(self.optimizer, 1, gamma=0.5)
+        wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
+        after = torch.optim.lr_scheduler.StepLR(wrapped, 1, gamma=0.5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.step(wrapped)
+            before.step()
+            after.step()
+        self.assertAlmostEqual(wrapped.param_groups[0]["lr"], 0.025)
+
+    def test_a_scheduler_from_before_does_not_hide_the_distributed_step(self) -> None:
+        torch.optim.lr_scheduler.StepLR(self.optimizer, 1)
+        wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
+        with mock.patch.object(type(wrapped), "synchronize") as synchronize:
+            self.step(wrapped)
+        synchronize.assert_called_once_with()
+
+    def test_hooks_of_torch_run_once_for_each_step(self) -> None:
+        calls: list[str] = []
+        self.optimizer.register_step_pre_hook(lambda *_: calls.append("pre"))
+        wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
+        wrapped.register_step_post_hook(lambda *_: calls.append("post"))
+        wrapped.load_state_dict(wrapped.state_dict())  # patches `step` in torch
+        self.step(wrapped)
+        self.assertEqual(calls, ["pre", "post"])
+
+    def test_an_elastic_job_of_one_rank_reduces_too(self) -> None:
+        with mock.patch.dict(os.environ, HOROVOD_ELASTIC="1"):
+            wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
+        self.assertEqual(len(wrapped._hooked), 2)
+        self.step(wrapped)
+        self.model(torch.ones(4, 3)).sum().backward()
+        with self.assertRaisesRegex(AssertionError, "called after loss.backward"):
+            wrapped.zero_grad()
+        wrapped.load_state_dict(wrapped.state_dict())  # drops the reductions
+        self.step(wrapped)
+
+    def test_the_predivide_factor_is_applied_before_and_after_the_sum_in_groups_too(self) -> None:
+        from peal.horovod import optimizer as module
+
+        for groups, name in ((None, "allreduce_async"), (1, "grouped_allreduce_async")):
+            with mock.patch.dict(os.environ, HOROVOD_ELASTIC="1"):
+                wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters(), groups=groups,
+                                                   gradient_predivide_factor=4.0)
+            with mock.patch.object(module.hvd, name, wraps=getattr(module.hvd, name)) as reduction:
+                self.step(wrapped)
+            self.assertEqual({call.args[4:6] for call in reduction.call_args_list}, {(0.25, 4.0)})
+
+    def test_names_of_parameters_that_have_none(self) -> None:
+        wrapped = hvd.DistributedOptimizer(torch.optim.SGD(
+            [{"params": [self.model.weight]}, {"params": [self.model.bias]}], lr=0.1))
+        self.assertEqual(wrapped._parameter_names[self.model.weight], "allreduce.noname.0.0")
+        self.assertEqual(wrapped._parameter_names[self.model.bias], "allreduce.noname.1.0")
+
+    def test_wrong_arguments_are_value_errors(self) -> None:
+        weight, bias = self.model.weight, self.model.bias
+        names = [("weight", weight), ("bias", bias)]
+        for arguments, words in (
+                ({"named_parameters": [weight, bias]}, "sequence of tuples"),
+                ({"named_parameters": [(1, weight), (2, bias)]}, "sequence of tuples"),
+                ({"named_parameters": [("w", weight), ("w", bias)]}, "must be unique. Found duplicates: w"),
+                ({"named_parameters": names[:1]}, "were not named"),
+                ({"groups": 0}, "groups should be a positive integer or a list"),
+                ({"groups": "ab"}, "groups should be a positive integer or a list"),
+                ({"groups": [["weight"]]}, "groups must consist of torch.Tensor"),
+                ({"groups": [[weight], [weight]]}, "A parameter can only appear once in groups."),
+                ({"backward_passes_per_step": 0}, "backward_passes_per_step must be > 0"),
+                ({"gradient_predivide_factor": 2.0, "op": hvd.Sum}, "gradient_predivide_factor not supported")):
+            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                hvd.DistributedOptimizer(self.optimizer, **{"named_parameters": names, **arguments})
+        with self.assertWarns(DeprecationWarning):
+            hvd.DistributedOptimizer(self.optimizer, names, num_groups=1)
+
+    def test_a_step_after_synchronize_warns_once_for_each_step(self) -> None:
+        wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
+        for _ in range(2):
+            wrapped.synchronize()
+            with self.assertWarnsRegex(UserWarning, "called without optimizer.skip_synchronize"):
+                self.step(wrapped)
+        wrapped.synchronize()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with wrapped.skip_synchronize():
+                self.step(wrapped)
+            self.step(wrapped)
+
+
+def with_path(folder: str) -> str:
+    return os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+class AliasesTest(unittest.TestCase):
+    def run_python(self, *arguments: str, **environment: str) -> str:
+        run = subprocess.run([sys.executable, *arguments], env={**os.environ, **environment},
+                             capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout
+
+    def test_every_module_that_users_import_is_there(self) -> None:
+        program = [
+            "import peal.horovod; peal.horovod.install(); peal.horovod.install()",
+            "import horovod, horovod.torch as hvd",
+            "import horovod.torch.mpi_ops, horovod.torch.sync_batch_norm, horovod.common.util, "
+            "importlib.util",
+            "from horovod.torch.compression import Compressor",
+            "from horovod.torch.functions import broadcast_object",
+            "from horovod.torch.optimizer import DistributedOptimizer",
+            "from horovod.torch.elastic.sampler import ElasticSampler",
+            "from horovod.torch.elastic.state import (get_handler_registry, set_handler_registry, "
+            "StateHandler, ModelStateHandler, OptimizerStateHandler, SamplerStateHandler)",
+            "from horovod.common.elastic import State, ObjectState, run_fn",
+            "from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt, "
+            "HorovodVersionMismatchError",
+            "from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set",
+            "from horovod.runner import run",
+            "import horovod.torch.elastic",
+            "assert hvd is peal.horovod and horovod.torch.mpi_ops.is_homogeneous",
+            "assert horovod.run is run and importlib.util.find_spec('horovod')",
+            "assert horovod.common.util.gloo_built() and horovod.torch.elastic.TorchState",
+            "print(horovod.__version__)",
+        ]
+        self.assertEqual(self.run_python("-c", "\n".join(program)), "0.28.1\n")
+
+    def test_an_imported_horovod_is_not_replaced(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "horovod.py").touch()
+            program = ("import horovod, peal.horovod\n"
+                       "try: peal.horovod.install()\nexcept RuntimeError as error: print(error)")
+            self.assertIn("has been imported already", self.run_python("-c", program, PYTHONPATH=with_path(folder)))
+
+    def test_a_script_and_a_module_run_unchanged_with_their_arguments(self) -> None:
+        text = ("import sys, multiprocessing\n"
+                "import horovod.torch as hvd\n"
+                "def work(): import horovod.torch; print('child of', horovod.torch.__name__, flush=True)\n"
+                "if __name__ == '__main__':\n"
+                "    hvd.init()\n"
+                "    print(sys.argv[1:], hvd.size(), __file__.endswith('program.py'), flush=True)\n"
+                "    child = multiprocessing.get_context('spawn').Process(target=work)\n"
+                "    child.start(); child.join()\n")
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder, "program.py")
+            script.write_text(text)
+            for how in ([str(script)], ["-m", "program"]):
+                seen = self.run_python("-m", "peal.horovod", *how, "--lr", "1", PYTHONPATH=with_path(folder))
+                self.assertEqual(seen, "['--lr', '1'] 1 True\nchild of peal.horovod\n")
+
+    def test_the_program_needs_a_script(self) -> None:
+        run = subprocess.run([sys.executable, "-m", "peal.horovod"], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("usage: python -m peal.horovod", run.stderr)
+
+
+class PlacesTest(unittest.TestCase):
+    """The variables of the ranks of horovod.run."""
+
+    def places(self, num_proc: int, hosts: str) -> list[tuple[str, ...]]:
+        from peal.horovod import runner
+
+        names = ("HOSTNAME", "RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
+        return [tuple(place[f"HOROVOD_{name}"] for name in names)
+                for place in runner._places(runner._slots_of(hosts, None, num_proc), num_proc)]
+
+    def test_the_first_host_is_filled_first(self) -> None:
+        self.assertEqual(self.places(3, "localhost:2,127.0.0.1:2"), [
+            ("localhost", "0", "3", "0", "2", "0", "2"),
+            ("localhost", "1", "3", "1", "2", "0", "1"),
+            ("127.0.0.1", "2", "3", "0", "1", "1", "2")])
+
+    def test_wrong_hosts_are_value_errors(self) -> None:
+        for num_proc, hosts, words in (
+                (3, "localhost:2", r"Requested more processes \(3\) than there are available slots \(2\)"),
+                (1, "elsewhere:2", "elsewhere is another host"), (1, "localhost:x", "number of slots")):
+            with self.assertRaisesRegex(ValueError, words):
+                self.places(num_proc, hosts)
+
+    def test_a_file_of_hosts_may_have_comments(self) -> None:
+        from peal.horovod import runner
+
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("# hosts\n\nlocalhost slots=2  # here\n127.0.0.1\n")
+            file.flush()
+            self.assertEqual(runner._slots_of(None, file.name, 3), [("localhost", 2), ("127.0.0.1", 1)])
+
+    def test_arguments_that_exclude_each_other(self) -> None:
+        for arguments, words in (({"hosts": "localhost:1", "hostfile": "x"}, "only allow one provided"),
+                                 ({"use_gloo": True, "use_mpi": True}, "only allow one set True"),
+                                 ({"use_mpi": True}, "without MPI"), ({"num_proc": 0}, "cannot start 0"),
+                                 ({"min_num_proc": 2}, "start an elastic job by horovodrun")):
+            with self.assertRaisesRegex(ValueError, words):
+                hvd.run(print, **arguments)
+        with contextlib.suppress(ValueError), self.assertWarns(DeprecationWarning):
+            hvd.run(print, np=0)
+
+
+if __name__ == "__main__":
+    unittest.main()
