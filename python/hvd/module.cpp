@@ -133,6 +133,8 @@ void bind_elastic(py::module_& module) {
       },
       py::call_guard<WithoutGil>());
   module.def(
+      "elastic_mark_synchronized", &hvd::mark_elastic_synchronized, py::call_guard<WithoutGil>());
+  module.def(
       "elastic_finish",
       [] {
         if (hvd::is_in_elastic_job()) hvd::finish_elastic_job();

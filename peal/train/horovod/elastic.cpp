@@ -249,6 +249,7 @@ void run(State& state, const std::function<void()>& function, const InitOptions&
       }
       is_in_round = false;
       state.sync();
+      mark_elastic_synchronized();
       function();
       if (is_in_elastic_job()) finish_elastic_job();
       return;
