@@ -77,7 +77,8 @@ def is_in_elastic_job() -> bool: ...
 
 # Waits for the place of this process in the next round, which the next init takes, and returns it as
 # HOROVOD_* variables, for os.environ. Call shutdown first. init waits by itself if this was not
-# called. RuntimeError: this process was removed. `internal`: the job ends, or the driver has ended.
+# called. RuntimeError: this process must end, because it was removed, the job ends, or the driver
+# has ended.
 def elastic_next_round() -> dict[str, str]: ...
 
 # 0 no changes, 1 added, 2 removed, 3 both.

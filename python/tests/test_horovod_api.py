@@ -88,7 +88,7 @@ SIGNATURES = [
     "allgather_object(obj, name=None, *, process_set=ps)",
     "DistributedOptimizer(optimizer, named_parameters=None, compression=none, "
     "backward_passes_per_step=1, op=0, gradient_predivide_factor=1.0, num_groups=0, groups=None, "
-    "sparse_as_dense=False, process_set=ps)",
+    "sparse_as_dense=False, process_set=ps, *, average_aggregated_gradients=False)",
     "SyncBatchNorm(num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)",
     "elastic.TorchState(model=None, optimizer=None, **kwargs)",
     "elastic.ElasticSampler(dataset, shuffle=True, seed=0)",
@@ -365,6 +365,28 @@ class WrappingTest(unittest.TestCase):
         wrapped.load_state_dict(wrapped.state_dict())  # patches `step` in torch
         self.step(wrapped)
         self.assertEqual(calls, ["pre", "post"])
+
+    def test_an_elastic_job_of_one_rank_reduces_too(self) -> None:
+        with mock.patch.dict(os.environ, HOROVOD_ELASTIC="1"):
+            wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
+        self.assertEqual(len(wrapped._hooked), 2)
+        self.step(wrapped)
+        self.model(torch.ones(4, 3)).sum().backward()
+        with self.assertRaisesRegex(AssertionError, "called after loss.backward"):
+            wrapped.zero_grad()
+        wrapped.load_state_dict(wrapped.state_dict())  # drops the reductions
+        self.step(wrapped)
+
+    def test_the_predivide_factor_is_applied_before_and_after_the_sum_in_groups_too(self) -> None:
+        from peal.horovod import optimizer as module
+
+        for groups, name in ((None, "allreduce_async"), (1, "grouped_allreduce_async")):
+            with mock.patch.dict(os.environ, HOROVOD_ELASTIC="1"):
+                wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters(), groups=groups,
+                                                   gradient_predivide_factor=4.0)
+            with mock.patch.object(module.hvd, name, wraps=getattr(module.hvd, name)) as reduction:
+                self.step(wrapped)
+            self.assertEqual({call.args[4:6] for call in reduction.call_args_list}, {(0.25, 4.0)})
 
     def test_names_of_parameters_that_have_none(self) -> None:
         wrapped = hvd.DistributedOptimizer(torch.optim.SGD(

@@ -315,6 +315,52 @@ class LoopTest(unittest.TestCase):
         self.assertEqual(story.events[2:], ["restore", "reset", "on_reset", "callback", "sync", "train"])
 
 
+def train_on_ranks(fails_at: tuple[int, ...]) -> tuple[list[float], list[int], int]:
+    """Elastic training whose groups fail on all ranks after these steps. Returns the weights, the samples of
+    this rank that the final state contains, and the number of restarts."""
+    hvd.init()
+    torch.manual_seed(hvd.rank())
+    model = torch.nn.Linear(2, 1)
+    optimizer: Any = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+                                              model.named_parameters())
+    sampler = hvd.elastic.ElasticSampler(range(40), seed=3)
+    state: Any = hvd.elastic.TorchState(model, optimizer, sampler=sampler, step=0, used=[])
+    remaining = list(fails_at)
+    restarts: list[int] = []
+    state.register_reset_callbacks([lambda: restarts.append(hvd.size())])
+
+    @hvd.elastic.run
+    def train(state: Any) -> None:
+        for batch in torch.utils.data.DataLoader(range(40), batch_size=2, sampler=state.sampler):
+            optimizer.zero_grad()
+            model(torch.stack([batch, batch.sin()], 1).float() / 40).square().mean().backward()
+            optimizer.step()
+            state.step += 1
+            state.used = [*state.used, *hvd.allgather_object(batch.tolist())]
+            state.sampler.record_batch(0, len(batch))
+            if state.step in remaining:
+                remaining.remove(state.step)
+                raise hvd.HorovodInternalError("a rank was killed")
+            if state.step % 3 == 0:
+                state.commit()
+
+    train(state)
+    used = [sample for samples in state.used for sample in samples]
+    return torch.cat([p.detach().flatten() for p in model.parameters()]).tolist(), used, len(restarts)
+
+
+class RanksTest(unittest.TestCase):
+    def test_ranks_meet_again_and_their_training_equals_an_undisturbed_one(self) -> None:
+        from horovod_ranks import results
+
+        undisturbed, disturbed = (results(2, train_on_ranks, fails_at) for fails_at in ((), (2, 4, 8)))
+        for rank in range(2):
+            weights, used, restarts = disturbed[rank]
+            self.assertEqual(weights, undisturbed[rank][0])
+            self.assertEqual(sorted(used), list(range(40)))
+            self.assertEqual((restarts, undisturbed[rank][2]), (3, 0))
+
+
 class OneProcessTest(unittest.TestCase):
     """The whole loop with real groups of one process."""
 

@@ -65,8 +65,12 @@ def reduced(parts: list[Tensor], op: int, before: float = 1.0, after: float = 1.
     return rounded(result * after if after != 1 / 3 else result / 3, dtype).to(dtype)
 
 
+def floats(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
 def rounded(value: Tensor, dtype: torch.dtype) -> Tensor:
-    return value if dtype.is_floating_point or dtype.is_complex else value.trunc()
+    return value if floats(dtype) else value.trunc()
 
 
 def layouts(tensor: Tensor) -> Iterator[Tensor]:
@@ -161,7 +165,8 @@ def reduce_everything() -> list[str]:
                 checks.equal(several[0], expected[rows], f"grouped_reducescatter of {here}")
                 checks.equal(several[1], expected[:1][share(1, size, rank)], f"fewer rows than ranks of {here}")
             for before, after in ((0.5, 3.0), (2.0, 0.25)):
-                if dtype == torch.bool:
+                is_too_large = op == PRODUCT and before > 1 and dtype in (torch.uint8, torch.int8)
+                if dtype == torch.bool or is_too_large or (op == AVERAGE and not floats(dtype)):
                     continue
                 checks.equal(hvd.allreduce(own, op=op, prescale_factor=before, postscale_factor=after),
                              reduced(every, op, before, after), f"scales {before}, {after} of {what}")
@@ -203,7 +208,7 @@ def move_everything() -> list[str]:
         for fewest in (0, 1):
             every = [values(r, (r + fewest, 3), dtype) for r in range(size)]
             gathered = torch.cat(every)
-            for tensor in layouts(every[rank]) if every[rank].numel() else [every[rank]]:
+            for tensor in layouts(every[rank]):
                 checks.equal(hvd.allgather(tensor), gathered, f"allgather of {dtype}")
                 checks.equal(hvd.synchronize(hvd.allgather_async(tensor)), gathered, f"allgather_async of {dtype}")
                 group = hvd.grouped_allgather([tensor, every[rank][:, 0].contiguous()])
@@ -496,7 +501,7 @@ def start_again_and_again(folder: str) -> list[str]:
     checks.raises(ValueError, ["HOROVOD_TIMELINE"], lambda: hvd.start_timeline(path), "without the variable")
     # One rank leaves while an operation of the others waits for it.
     if hvd.rank() == 0:
-        checks.raises(hvd.HorovodInternalError, ["shut down"], lambda: hvd.allreduce(torch.ones(1), name="never"),
+        checks.raises(hvd.HorovodInternalError, ["rank 1"], lambda: hvd.allreduce(torch.ones(1), name="never"),
                       "the shutdown of a peer", exactly=True)
     hvd.shutdown()
     return checks.failures

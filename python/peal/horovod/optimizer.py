@@ -45,6 +45,8 @@ def DistributedOptimizer(
     groups: int | Sequence[Sequence[Tensor]] | None = None,
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
+    *,
+    average_aggregated_gradients: bool = False,
 ) -> Any:
     """An optimizer of the same class, with the same state, that reduces the gradients over the ranks
     before each step. The reduction of a gradient starts in backward, as soon as the gradient is complete;
@@ -53,7 +55,7 @@ def DistributedOptimizer(
     - named_parameters: ``model.named_parameters()``. The names must be the same on all ranks.
     - compression: how gradients travel: `Compression.none`, `fp16`, `bf16` or your subclass of Compressor.
     - backward_passes_per_step: the reduction starts in the last of these passes. The sum of the passes is
-      not divided by their number.
+      divided by their number only with `average_aggregated_gradients`, which is peal's own.
     - op: Average, Sum, Min, Max, Product, or Adasum, which reduces the change of each parameter instead.
     - gradient_predivide_factor f: with Average, gradients are multiplied by 1 / f before the sum, and by
       f / size after it.
@@ -92,7 +94,8 @@ def DistributedOptimizer(
     vars(wrapped).update(
         _wrapped=optimizer, _parameter_names=names, _compression=compression, op=op,
         backward_passes_per_step=backward_passes_per_step, process_set=process_set,
-        gradient_predivide_factor=gradient_predivide_factor, _sparse_as_dense=sparse_as_dense)
+        gradient_predivide_factor=gradient_predivide_factor, _sparse_as_dense=sparse_as_dense,
+        _averages_passes=average_aggregated_gradients)
     wrapped._begin(_checked_groups(groups))
     return wrapped
 
@@ -149,6 +152,7 @@ class _Wrapper:
     process_set: ProcessSet
     gradient_predivide_factor: float
     _sparse_as_dense: bool
+    _averages_passes: bool
     param_groups: list[dict[str, Any]]
     state: Any
 
@@ -210,6 +214,9 @@ class _Wrapper:
             raise ValueError("backward_passes_per_step must be > 0")
         self.backward_passes_per_step = passes
         self._reset_delays()
+
+    def _of_a_pass(self) -> float:
+        return 1.0 / self.backward_passes_per_step if self._averages_passes else 1.0
 
     def _count_pass(self, p: Tensor) -> bool:
         """Whether this was the last pass before the reduction."""
@@ -293,14 +300,14 @@ class _Averaged(_Wrapper):
         grad = _gradient(p)
         name = self._parameter_names[p]
         if grad.is_sparse and not self._sparse_as_dense:
-            result = sparse_allreduce_async(grad, name, self.op, self.process_set)
+            result = sparse_allreduce_async(grad * self._of_a_pass(), name, self.op, self.process_set)
             return lambda: setattr(p, "grad", result())
         compressed, context = self._compression.compress(grad.to_dense() if grad.is_sparse else grad)
         before, after = self._factors()
         handle = hvd.allreduce_async(compressed, True, name, self.op, before, after, set_id(self.process_set))
 
         def finish() -> None:
-            _put(p, self._compression.decompress(hvd.synchronize(handle), context))  # type: ignore[arg-type]
+            _put(p, self._compression.decompress(_result(handle), context))
 
         return finish
 
@@ -315,7 +322,7 @@ class _Averaged(_Wrapper):
                                              set_id(self.process_set))
 
         def finish() -> None:
-            reduced: Any = hvd.synchronize(handle)
+            reduced = _result(handle)
             for p, tensor, (_, context) in zip(members, reduced, pairs):
                 _put(p, self._compression.decompress(tensor, context))
 
@@ -325,7 +332,7 @@ class _Averaged(_Wrapper):
 
     def _factors(self) -> tuple[float, float]:
         factor = self.gradient_predivide_factor
-        return 1.0 / factor, factor
+        return 1.0 / factor, factor * self._of_a_pass()
 
     # ---- step
 
@@ -409,6 +416,8 @@ class _Delta(_Wrapper):
 
     def _reduce(self, p: Tensor) -> Finish:
         start = p.detach().clone(memory_format=torch.preserve_format)
+        if self._averages_passes and p.grad is not None:
+            p.grad *= self._of_a_pass()
         self._step_on(p)
         delta = p.detach() - start
         with torch.no_grad():
@@ -418,7 +427,7 @@ class _Delta(_Wrapper):
                                      set_id(self.process_set))
 
         def finish() -> None:
-            change: Any = hvd.synchronize(handle)
+            change = _result(handle)
             with torch.no_grad():
                 p.add_(self._compression.decompress(change, context))
 
@@ -454,6 +463,14 @@ class _Delta(_Wrapper):
         return loss
 
     step.hooked = True  # type: ignore[attr-defined]
+
+
+def _result(handle: int) -> Any:
+    result = hvd.synchronize(handle)
+    if result is None:
+        raise HorovodInternalError("a reduction of gradients was dropped, because the group of its ranks was "
+                                   "shut down between backward and the step")
+    return result
 
 
 def _gradient(p: Tensor) -> Tensor:
