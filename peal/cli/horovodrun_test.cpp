@@ -195,7 +195,6 @@ TEST(HorovodrunTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
       {{"-np", "1", "-H", "localhost", "--hostfile", "f"}, 2, "both name the hosts"},
       {{"-np", "1", "--mpi"}, 2, "leave out --mpi"},
       {{"-np", "1", "--log-level", "LOUD"}, 2, "--log-level \"LOUD\": it takes TRACE"},
-      {{"-np", "1", "--min-np", "1"}, 2, "needs --host-discovery-script"},
       {{"-np", "1", "--min-np", "2"}, 2, "--min-np is 2, and -n is 1"},
       {{"-np", "1", "--log-dir", "a", "--output-filename", "b"}, 2, "give only one"},
       {{"-np", "1", "-x", "HOROVOD_RANK=3"}, 2, "peal run sets HOROVOD_RANK"},
@@ -208,6 +207,16 @@ TEST(HorovodrunTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
     EXPECT_EQ(ended.out, "") << wrong.message;
     EXPECT_THAT(ended.err, HasSubstr(wrong.message));
   }
+}
+
+TEST(HorovodrunTest, AnElasticJobRunsOnFixedHosts) {
+  const Ended here = horovodrun({"-np", "2", "--min-np", "1"}, "echo $HOROVOD_HOSTNAME");
+  EXPECT_EQ(here.status, 0) << here.err;
+  EXPECT_THAT(here.out, HasSubstr("localhost\n"));
+  const Ended named =
+      horovodrun({"--min-np", "1", "-H", "127.0.0.1:1"}, "echo $HOROVOD_HOSTNAME");
+  EXPECT_EQ(named.status, 0) << named.err;
+  EXPECT_EQ(named.out, "[127.0.0.1:0] 127.0.0.1\n");
 }
 
 TEST(HorovodrunTest, TwoValuesOfAnOptionAreNotTakenForTheCommand) {

@@ -67,6 +67,18 @@ launch::Assignment parse_assignment(const std::string& text, const Environment& 
   return {name, *value};
 }
 
+/// A discovery script that always prints these hosts; without hosts, this machine. The hosts are
+/// names or addresses of this machine, so the shell reads them as they are.
+std::string script_of(const std::vector<launch::HostSlots>& hosts, int ranks) {
+  if (hosts.empty()) return fmt::format("echo localhost:{}", ranks);
+  std::string script = "printf '";
+  for (const launch::HostSlots& host : hosts) {
+    const bool is_ipv6 = host.name.find(':') != std::string::npos;
+    script += fmt::format(fmt::runtime(is_ipv6 ? "[{}]:{}\\n" : "{}:{}\\n"), host.name, host.slots);
+  }
+  return script + "'";
+}
+
 launch::Binding parse_binding(const std::string& text) {
   if (text == "cores") return launch::Binding::kCores;
   if (text == "none") return launch::Binding::kNone;
@@ -162,7 +174,7 @@ RunRequest RunCommand::request() const {
   launch::LaunchOptions options = options_;
   options.variables = variables(settings);
   options.hosts = hosts_of(settings);
-  const auto elastic = elastic_of(settings, parse_count(counts_), process_environment());
+  auto elastic = elastic_of(settings, parse_count(counts_), process_environment());
   options.ranks = elastic ? elastic->min_ranks : count_ranks(options.hosts);
   set_output(settings, options);
   options.binding = parse_binding(binding_);
@@ -172,9 +184,12 @@ RunRequest RunCommand::request() const {
                 fmt::format("--grace takes seconds from 0 to {}, as in 0.5", kLongestGrace));
   }
   options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
-  if (elastic) check(*elastic);
   check(options);
   check_own_hosts(options.hosts);
+  if (elastic && elastic->discovery_script.empty()) {
+    elastic->discovery_script = script_of(options.hosts, count_ranks(options.hosts));
+  }
+  if (elastic) check(*elastic);
   std::vector<std::string> notices = notices_of(settings, options);
   return {std::move(options), elastic, std::move(notices)};
 }
