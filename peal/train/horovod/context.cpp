@@ -36,9 +36,12 @@ int number_in(const Environment& environment, const char* name) {
   return text ? try_parse_number<int>(*text).value_or(Place::kUnknown) : Place::kUnknown;
 }
 
-Place own_place(const Settings& settings, const Environment& environment) {
+Place own_place(const InitOptions& options,
+                const Settings& settings,
+                const Environment& environment) {
   Place place;
   place.host = settings.host.empty() ? this_host() : settings.host;
+  if (!options.ranks.empty()) return place;  // the launcher has counted all ranks
   if (settings.local_rank || settings.rank) {
     place.local_rank = settings.local_rank.value_or(Place::kUnknown);
     place.local_size = settings.local_size.value_or(Place::kUnknown);
@@ -146,7 +149,7 @@ Context::Context(const InitOptions& options, Settings settings)
       named_options_(named_options_of(options, settings_)) {
   const ProcessGroupPtr group = meet(options);
   group_.with([&](ProcessGroupPtr& own) { own = group; });
-  topology_ = topology_among(*group, own_place(settings_, process_environment()));
+  topology_ = topology_among(*group, own_place(options, settings_, process_environment()));
   if (group->rank() == 0) {
     for (const std::string& remark : remarks_on(environment_names())) {
       named_options_.report(remark);

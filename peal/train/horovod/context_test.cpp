@@ -46,6 +46,9 @@ TEST(Init, AndShutdownMayFollowEachOtherManyTimesAndLeaveNothing) {
 TEST(Init, WithoutALauncherMakesAWorldOfOne) {
   // A rank of a job of its own.
   spawn(1, [](Rank) {
+    for (const std::string& name : environment_names()) {
+      if (name.starts_with("HOROVOD_")) ::unsetenv(name.c_str());
+    }
     for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"}) {
       ::unsetenv(name);
     }
@@ -64,6 +67,10 @@ TEST(Init, TakesTheRankOfHorovodsVariables) {
     ::setenv("HOROVOD_RANK", spawned == 0 ? "1" : "0", 1);
     ::setenv("HOROVOD_SIZE", "2", 1);
     ::setenv("HOROVOD_HOSTNAME", spawned == 0 ? "b" : "a", 1);
+    for (const char* name :
+         {"HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE"}) {
+      ::unsetenv(name);
+    }
     init();
     const std::vector<int> place = {
         rank(), size(), local_rank(), local_size(), cross_rank(), cross_size()};
@@ -78,13 +85,16 @@ TEST(Init, WithRanksMakesAWorldOfTheseRanks) {
   const auto ranks = spawn(3, [](Rank spawned) {
     if (spawned == 1) return std::vector<int>{};
     init({.ranks = {2, 0}});
-    const std::vector<int> place = {
-        rank(), size(), allreduce(torch::tensor({spawned}), {.op = Sum}).item<int>()};
+    const std::vector<int> place = {rank(),
+                                    size(),
+                                    local_rank(),
+                                    local_size(),
+                                    allreduce(torch::tensor({spawned}), {.op = Sum}).item<int>()};
     shutdown();
     return place;
   });
-  EXPECT_THAT(ranks[0], ::testing::ElementsAre(1, 2, 2));
-  EXPECT_THAT(ranks[2], ::testing::ElementsAre(0, 2, 2));
+  EXPECT_THAT(ranks[0], ::testing::ElementsAre(1, 2, 1, 2, 2));
+  EXPECT_THAT(ranks[2], ::testing::ElementsAre(0, 2, 0, 2, 2));
 }
 
 TEST(ProcessSets, HaveTheirOwnOperationsAndNames) {
