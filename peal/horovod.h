@@ -12,6 +12,7 @@
 
 #include "peal/train/horovod/compression.h"            // IWYU pragma: export
 #include "peal/train/horovod/distributed_optimizer.h"  // IWYU pragma: export
+#include "peal/train/horovod/elastic.h"                // IWYU pragma: export
 #include "peal/train/horovod/errors.h"                 // IWYU pragma: export
 #include "peal/train/horovod/functions.h"              // IWYU pragma: export
 #include "peal/train/horovod/init.h"                   // IWYU pragma: export

@@ -9,8 +9,8 @@
 #include "peal/base/error.h"
 #include "peal/base/serialize.h"
 #include "peal/base/testing/soon.h"
-#include "peal/net/testing/prove.h"
 #include "peal/net/socket.h"
+#include "peal/net/testing/prove.h"
 
 namespace peal::net {
 namespace {

@@ -88,15 +88,18 @@ class ElasticWorkerOverStore final : public ElasticWorker {
     });
   }
 
-  void finish() override {
-    call([&] { post(*store_, {self_.worker, next_number(), ElasticRequest::Kind::kFinish}); });
-  }
+  void mark_synchronized() override { tell(ElasticRequest::Kind::kSynchronized); }
+  void finish() override { tell(ElasticRequest::Kind::kFinish); }
 
   std::string removal_text() const override {
     return fmt::format("{} has been removed from elastic job", name());
   }
 
  private:
+  void tell(ElasticRequest::Kind kind) {
+    call([&] { post(*store_, {self_.worker, next_number(), kind}); });
+  }
+
   std::string name() const { return fmt::format("{}[{}]", self_.hostname, self_.slot); }
 
   std::unique_ptr<store::Store> connect() const {

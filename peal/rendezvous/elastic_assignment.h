@@ -10,6 +10,8 @@
 //                                              .store = place->store,
 //                                              .is_whole_job = false,
 //                                              .is_of_job = false});
+//       ... broadcast the state from rank 0 ...
+//       worker->mark_synchronized();
 //       ... train; leave the loop body on an Error of the group, or if worker->host_changes() ...
 //     }
 //   }
@@ -62,7 +64,8 @@ class ElasticWorker {
   /// Leaves the current round and waits for the next. The round begins when each worker of the
   /// current one has asked for it or has ended, and enough workers are there. Returns nothing if
   /// the driver has removed this worker; the process should then end with removal_text().
-  /// Destroy the group of the current round first: other workers may still wait in it.
+  /// Destroy the group of the current round first: other workers may still wait in it. If
+  /// init_process_group throws peer_lost, a rank was lost meanwhile: ask for the next round.
   /// Errors: aborted, with the driver's reason (the job ends; the reset limit; too few workers).
   /// Rethrows what `interrupt` throws; the process should then end.
   virtual std::optional<ElasticAssignment> next_round(const Interrupt& interrupt = {}) = 0;
@@ -71,6 +74,11 @@ class ElasticWorker {
   /// round, and not at the same moment on all ranks: let rank 0 ask, and broadcast its answer.
   /// Cost: one request to the driver, some 50 us.
   virtual HostChanges host_changes() = 0;
+
+  /// Notifies the driver that this worker has the state of the training. Call it in each round,
+  /// after rank 0 has broadcast the state. A worker that joins a later round, and never calls it,
+  /// cannot become rank 0: if all others are lost, the job ends instead of starting from nothing.
+  virtual void mark_synchronized() = 0;
 
   /// Notifies the driver that this worker will end well. From now on the driver starts no workers
   /// and begins a new round only for workers that ask for one. Optional: the end of a process with

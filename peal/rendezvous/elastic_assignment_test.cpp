@@ -158,11 +158,15 @@ TEST_F(ElasticWorkerTest, TheChangesOfHostsAreThoseSinceTheRoundBegan) {
   EXPECT_EQ(worker->host_changes(), HostChanges::kAdded);
 }
 
-TEST_F(ElasticWorkerTest, TheDriverReceivesThatAWorkerFinishes) {
-  join()->finish();
-  const ElasticRequest request = next_request();
-  EXPECT_EQ(request.worker, 7);
-  EXPECT_EQ(request.kind, ElasticRequest::Kind::kFinish);
+TEST_F(ElasticWorkerTest, TheDriverReceivesThatAWorkerHasTheStateAndThatItFinishes) {
+  const auto worker = join();
+  worker->mark_synchronized();
+  worker->finish();
+  for (const auto kind : {ElasticRequest::Kind::kSynchronized, ElasticRequest::Kind::kFinish}) {
+    const ElasticRequest request = next_request();
+    EXPECT_EQ(request.worker, 7);
+    EXPECT_EQ(request.kind, kind);
+  }
 }
 
 TEST_F(ElasticWorkerTest, AWorkerThatWaitsNoticesTheEndOfTheDriverAtOnce) {

@@ -8,6 +8,7 @@
 
 #include <torch/csrc/utils/pybind.h>
 
+#include "peal/base/error.h"
 #include "peal/system/per_process.h"
 #include "peal/train/horovod/context.h"
 #include "peal/train/horovod/elastic_rounds.h"
@@ -104,15 +105,24 @@ void bind_process_sets(py::module_& module) {
   module.def("process_sets", &process_sets);
 }
 
+/// A worker must not try again after any of these errors, as elastic.run does after others.
+std::map<std::string, std::string> elastic_round_or_end() {
+  try {
+    auto variables = interruptible([] { return hvd::next_elastic_round(check_interrupts); });
+    if (variables) return *std::move(variables);
+  } catch (const Error& error) {
+    throw std::runtime_error(std::string(error.message()));
+  }
+  throw std::runtime_error(hvd::elastic_removal_text());
+}
+
 void bind_elastic(py::module_& module) {
   module.def("is_in_elastic_job", &hvd::is_in_elastic_job);
   module.def(
       "elastic_next_round",
       []() -> std::map<std::string, std::string> {
         if (!hvd::is_in_elastic_job()) return {};
-        auto variables = interruptible([] { return hvd::next_elastic_round(check_interrupts); });
-        if (variables) return *std::move(variables);
-        throw std::runtime_error(hvd::elastic_removal_text());
+        return elastic_round_or_end();
       },
       py::call_guard<WithoutGil>());
   module.def(
@@ -122,6 +132,8 @@ void bind_elastic(py::module_& module) {
         return static_cast<int>(hvd::elastic_host_changes());
       },
       py::call_guard<WithoutGil>());
+  module.def(
+      "elastic_mark_synchronized", &hvd::mark_elastic_synchronized, py::call_guard<WithoutGil>());
   module.def(
       "elastic_finish",
       [] {

@@ -1,12 +1,13 @@
 #include "python/hvd/operations.h"
 
+#include <ATen/DeviceGuard.h>
+
 #include <array>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <ATen/DeviceGuard.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "peal/base/error.h"

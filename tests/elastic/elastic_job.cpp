@@ -54,6 +54,8 @@ void ElasticJob::start(const std::vector<std::string>& command,
       words, {{"PEAL_TEST_ELASTIC", folder_.path()}, {"PEAL_TIMEOUT", settings.peal_timeout}});
 }
 
+void ElasticJob::finish() const { std::ofstream(folder_.path() + "/finish"); }
+
 bool ElasticJob::wait_for(const std::string& text) {
   return processes_.wait_for_output(0, text, Deadline::after(kLimit));
 }

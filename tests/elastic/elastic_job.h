@@ -45,6 +45,9 @@ class ElasticJob {
              const ElasticSettings& settings = {},
              const std::string& script = "");
 
+  /// Lets workers that train end well.
+  void finish() const;
+
   bool wait_for(const std::string& text);
   const std::string& output() { return processes_.output(0); }
   /// All lines of workers about beginnings of rounds, in the order in which they were shown.

@@ -1,13 +1,17 @@
 // A worker of an elastic job, for the tests in this folder.
-//   train STEPS MILLISECONDS  takes that many steps, with an all_reduce in each; after each loss or
-//                             change of hosts it continues in the next round
-//   fail CODE                 ends with this code at once
-//   wait                      asks for a round, and then only waits
+//   train MILLISECONDS  takes steps until the test wants it to finish, with an all_reduce and this
+//                       pause in each; after a loss or a change of hosts it continues in the next
+//                       round. With ROUND RANK after it, this rank kills itself in this round
+//                       before it meets the others
+//   fail CODE           ends with this code at once
 // It prints "pid P: round R, rank r of n, local l of m, cross c of d on HOST[SLOT], step S" at the
 // beginning of each round, and "done" at the end.
+#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -44,14 +48,27 @@ std::int64_t from_rank_0(ProcessGroup& group, std::int64_t value) {
   return values.front();
 }
 
-/// Trains in one round. Returns whether all steps are taken; if not, the hosts have changed.
+bool may_finish() {
+  const char* const folder = std::getenv("PEAL_TEST_ELASTIC");
+  return std::filesystem::exists(std::filesystem::path(folder) / "finish");
+}
+
+enum Verdict : std::int64_t { kContinue, kNextRound, kFinish };
+
+/// What all ranks do after a step, as rank 0 sees it.
+Verdict verdict(ElasticWorker& worker) {
+  if (may_finish()) return kFinish;
+  return worker.host_changes() != HostChanges::kNone ? kNextRound : kContinue;
+}
+
+/// Trains in one round. Returns whether the training is over; if not, the hosts have changed.
 bool train(ElasticWorker& worker,
            const ElasticAssignment& place,
            std::int64_t& step,
-           std::int64_t steps,
            std::chrono::milliseconds pause) {
   const ProcessGroupPtr group = meet(place);
   step = from_rank_0(*group, step);
+  worker.mark_synchronized();
   say(fmt::format(
       "pid {}: round {}, rank {} of {}, local {} of {}, cross {} of {} on {}[{}], step {}",
       ::getpid(),
@@ -65,7 +82,8 @@ bool train(ElasticWorker& worker,
       place.hostname,
       place.slot,
       step));
-  while (step < steps) {
+  std::int64_t next = kContinue;
+  while (next == kContinue) {
     std::vector<std::int64_t> sum(1000, step * (place.rank + 1));
     group->all_reduce(sum);
     const std::int64_t expected = step * place.size * (place.size + 1) / 2;
@@ -75,23 +93,26 @@ bool train(ElasticWorker& worker,
     }
     ++step;
     std::this_thread::sleep_for(pause);
-    const bool asks = place.rank == 0 && worker.host_changes() != HostChanges::kNone;
-    if (from_rank_0(*group, asks ? 1 : 0) == 1) {
-      group->destroy();
-      return false;
-    }
+    next = from_rank_0(*group, place.rank == 0 ? verdict(worker) : kContinue);
   }
-  worker.finish();
+  if (next == kFinish) worker.finish();
   group->destroy();
-  return true;
+  return next == kFinish;
 }
 
-int train_in_rounds(std::int64_t steps, std::chrono::milliseconds pause) {
+/// The rank that kills itself.
+struct Victim {
+  int round = -1;
+  Rank rank = -1;
+};
+
+int train_in_rounds(std::chrono::milliseconds pause, const Victim& victim) {
   const auto worker = rendezvous::join_elastic_job(process_environment());
   std::int64_t step = 0;
   while (const auto place = worker->next_round()) {
+    if (place->round == victim.round && place->rank == victim.rank) ::raise(SIGKILL);
     try {
-      if (train(*worker, *place, step, steps, pause)) {
+      if (train(*worker, *place, step, pause)) {
         say("done");
         return 0;
       }
@@ -110,14 +131,9 @@ int main(int count, char** arguments) {
   try {
     if (what == "fail") return std::stoi(arguments[2]);
     if (what == "train") {
-      return train_in_rounds(std::stol(arguments[2]),
-                             std::chrono::milliseconds(std::stol(arguments[3])));
-    }
-    if (what == "wait") {
-      const auto worker = rendezvous::join_elastic_job(process_environment());
-      worker->next_round();
-      say("waits");
-      std::this_thread::sleep_for(std::chrono::hours(1));
+      Victim victim;
+      if (count > 4) victim = {std::stoi(arguments[3]), std::stoi(arguments[4])};
+      return train_in_rounds(std::chrono::milliseconds(std::stol(arguments[2])), victim);
     }
   } catch (const std::exception& error) {
     say(fmt::format("ended by {}", error.what()));

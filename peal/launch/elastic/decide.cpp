@@ -36,7 +36,8 @@ struct View {
   int present() const {
     return count([](const Worker& w) { return is_alive(w.phase) && w.phase != Phase::kLeaving; });
   }
-  /// The workers of the current round that can continue it.
+  /// The workers of the current round that can continue the training. A worker that has joined may
+  /// have the state and not have said so yet. When it asks for a round, this is known.
   int survivors() const {
     return count(
         [](const Worker& w) { return w.rank && is_alive(w.phase) && w.phase != Phase::kLeaving; });
@@ -70,14 +71,14 @@ using Maybe = std::optional<Decision>;
 
 Decision end_badly(std::string why) { return {EndBadly{why}, why}; }
 
-/// "localhost[0] and 127.0.0.1[1]"
+/// "localhost[0], 127.0.0.1[1]": of the current round, if one has begun.
 std::string names_of_failed(const State& state) {
   std::string text;
   for (const Worker& worker : state.workers) {
-    if (worker.phase != Phase::kFailed) continue;
+    if (worker.phase != Phase::kFailed || (state.round > 0 && !worker.rank)) continue;
     text += (text.empty() ? "" : ", ") + name_of(worker);
   }
-  return text;
+  return text.empty() ? "none" : text;
 }
 
 Maybe end_of_job(const View& view) {
@@ -90,10 +91,10 @@ Maybe end_of_job(const View& view) {
   }
   if (state.round > 0 && view.survivors() == 0) {
     return end_badly(
-        fmt::format("No hosts from previous set remaining, unable to broadcast state. (All workers "
-                    "of round {} have ended{}.)",
+        fmt::format("No hosts from previous set remaining, unable to broadcast state. (No worker "
+                    "that has the state of the training is left of round {}; failed: {}.)",
                     state.round,
-                    view.count(Phase::kFailed) > 0 ? "; failed: " + names_of_failed(state) : ""));
+                    names_of_failed(state)));
   }
   if (state.round == 0 && !is_anybody_alive && view.count(Phase::kFailed) > 0) {
     return end_badly(
@@ -102,46 +103,47 @@ Maybe end_of_job(const View& view) {
   return {};
 }
 
-Maybe remove_or_stop(const View& view) {
-  const bool works_on = view.count(Phase::kTraining) + view.count(Phase::kFinishing) > 0 ||
-                        std::ranges::any_of(view.state.workers, [](const Worker& w) {
-                          return w.phase == Phase::kAsking && w.rank;
-                        });
+Maybe remove_worker(const View& view) {
   for (const Worker& worker : view.state.workers) {
-    if (worker.phase == Phase::kAsking) {
-      if (!has_slot(view.state, worker)) {
-        return Decision{RemoveWorker{worker.number},
-                        fmt::format("the slot of {} is gone", name_of(worker))};
-      }
-      if (view.is_closing() && !worker.rank) {
-        return Decision{RemoveWorker{worker.number},
-                        fmt::format("the job is about to end, without {}", name_of(worker))};
-      }
+    if (worker.phase != Phase::kAsking) continue;
+    if (!has_slot(view.state, worker)) {
+      return Decision{RemoveWorker{worker.number},
+                      fmt::format("the slot of {} is gone", name_of(worker))};
     }
-    if (worker.phase == Phase::kStarting) {
-      if (!has_slot(view.state, worker)) {
-        return Decision{StopWorker{worker.number},
-                        fmt::format("the slot of {} is gone", name_of(worker))};
-      }
-      if (view.is_closing() && !works_on) {
-        return Decision{StopWorker{worker.number},
-                        fmt::format("the job has ended without {}", name_of(worker))};
-      }
+    if (view.is_closing() && !worker.rank) {
+      return Decision{RemoveWorker{worker.number},
+                      fmt::format("the job is about to end, without {}", name_of(worker))};
     }
-    if (worker.phase == Phase::kLeaving && !worker.is_told_to_end &&
-        view.now - worker.since >= kToLeave) {
-      return Decision{
-          StopWorker{worker.number},
-          fmt::format(
-              "{} was removed, and did not end within {} s", name_of(worker), seconds(kToLeave))};
-    }
-    if (worker.phase == Phase::kTraining && view.state.round > 0 && view.is_too_late()) {
-      return Decision{StopWorker{worker.number},
-                      fmt::format("{} did not come to round {} within {} s",
-                                  name_of(worker),
-                                  view.state.round + 1,
-                                  seconds(view.options.timeout))};
-    }
+  }
+  return {};
+}
+
+/// Why the worker must be ended by a signal; empty: it need not.
+std::string why_to_stop(const View& view, const Worker& worker) {
+  const Duration in_phase = view.now - worker.since;
+  if (worker.phase == Phase::kStarting && !has_slot(view.state, worker)) {
+    return fmt::format("the slot of {} is gone", name_of(worker));
+  }
+  if (worker.phase == Phase::kStarting && view.is_closing() && view.survivors() == 0) {
+    return fmt::format("the job has ended without {}", name_of(worker));
+  }
+  if (worker.phase == Phase::kLeaving && !worker.is_told_to_end && in_phase >= kToLeave) {
+    return fmt::format(
+        "{} was removed, and did not end within {} s", name_of(worker), seconds(kToLeave));
+  }
+  if (worker.phase == Phase::kTraining && view.is_too_late()) {
+    return fmt::format("{} did not come to round {} within {} s",
+                       name_of(worker),
+                       view.state.round + 1,
+                       seconds(view.options.timeout));
+  }
+  return "";
+}
+
+Maybe stop_worker(const View& view) {
+  for (const Worker& worker : view.state.workers) {
+    const std::string why = why_to_stop(view, worker);
+    if (!why.empty()) return Decision{StopWorker{worker.number}, why};
   }
   return {};
 }
@@ -215,10 +217,11 @@ Maybe begin_round(const View& view) {
   } else if (!view.waits_since()) {
     return {};  // no worker that asks has the state
   } else if (view.options.reset_limit && view.state.round > *view.options.reset_limit) {
-    return end_badly(
-        fmt::format("Horovod was shutdown because number of resets during elastic job exceeded "
-                    "limit: {}",
-                    *view.options.reset_limit));
+    const std::string why = fmt::format(
+        "Horovod was shutdown because number of resets during elastic job exceeded limit: {}",
+        *view.options.reset_limit);
+    if (!view.is_closing()) return end_badly(why);
+    return Decision{RemoveWorker{asking.front()}, why};  // the job may still end well
   }
   return Decision{BeginRound{assign_ranks(view.state, asking)},
                   fmt::format("{} workers wait for round {}", size, view.state.round + 1)};
@@ -228,7 +231,8 @@ Maybe begin_round(const View& view) {
 
 Decision decide(TimePoint now, const State& state, const ElasticOptions& options) {
   const View view{now, state, options};
-  for (const auto rule : {end_of_job, remove_or_stop, start_worker, tell_changes, begin_round}) {
+  for (const auto rule :
+       {end_of_job, remove_worker, stop_worker, start_worker, tell_changes, begin_round}) {
     if (Maybe decision = rule(view)) return *std::move(decision);
   }
   return {Wait{}, "nothing to do"};

@@ -71,15 +71,14 @@ inline constexpr Duration kToJoin = std::chrono::seconds(30);
 ///     up to max_ranks.
 ///   The first round begins when all started workers ask for it, at least min_ranks.
 ///   A later round begins as soon as every worker of the current round asks for it or has ended,
-///     with at least min_ranks workers that ask, one of them of the current round. (Only these have
-///     the state of the training.)
+///     with at least min_ranks workers that ask, one of them with the state of the training.
 ///   Workers of new slots wait until the workers of the round ask. These learn of them when they
 ///     are ready.
 ///   After the first worker that ends well, or says so, no workers start. Rounds for workers that
 ///     still ask need no min_ranks.
-///   The job ends well when all workers have ended and one of them well. It ends badly when all
-///     workers of a round have ended and none well, when all workers fail before the first round,
-///     at the reset limit, and when min_ranks is not reached within the timeout.
+///   The job ends well when all workers have ended and one of them well. It ends badly when no
+///     worker with the state is left and none has ended well, when all workers fail before the
+///     first round, at the reset limit, and when min_ranks is not reached within the timeout.
 ///   A worker of the round that has not asked within the timeout, while others wait, is stopped.
 Decision decide(TimePoint now, const State& state, const ElasticOptions& options);
 

@@ -28,7 +28,7 @@ class RandomJob {
 
   /// Runs the job to its end. Returns whether it has ended.
   bool run() {
-    for (int event = 0; event < 3000; ++event) {
+    for (int event = 0; event < 6000; ++event) {
       if (act()) return true;
       happen(event);
       if (::testing::Test::HasFatalFailure()) return true;
@@ -76,6 +76,10 @@ class RandomJob {
     }
     if (what < 25) return end(one_of({Phase::kFinishing}), WorkerEnd::kWell);
     if (what < 35) return end(one_of({Phase::kLeaving}), WorkerEnd::kFailed);
+    if (what < 60) {
+      if (const auto worker = one_of({Phase::kTraining})) worker_synchronized(state_, *worker);
+      return;
+    }
     if (const auto worker = one_of({Phase::kStarting, Phase::kTraining})) {
       worker_asked(state_, now_, *worker);
     }
@@ -147,7 +151,7 @@ class RandomJob {
     if (state_.round > 0) {
       const Worker& first =
           state_.workers.at(static_cast<std::size_t>(action.members.front().worker));
-      EXPECT_TRUE(first.rank) << "rank 0 has no state";
+      EXPECT_TRUE(first.rank && first.has_state) << "rank 0 has no state";
     }
     EXPECT_LE(state_.round, options_.reset_limit.value_or(10'000));
     round_began(state_, now_, action.members);

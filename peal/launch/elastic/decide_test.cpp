@@ -241,6 +241,43 @@ TEST(DecideTest, NewWorkersCannotContinueARoundWithoutSurvivors) {
   EXPECT_THAT(job.act(), ElementsAre(HasSubstr("No hosts from previous set remaining")));
 }
 
+TEST(DecideTest, AWorkerThatJoinedAndDidNotReceiveTheStateCannotContinueAlone) {
+  for (const bool has_state : {false, true}) {
+    TestJob job({{"a", 1}, {"b", 1}}, {.max_ranks = 2});
+    job.train();
+    job.fail(1);
+    job.ask(0);
+    job.act();
+    job.now += seconds(60);
+    EXPECT_THAT(job.act(), ElementsAre("start b[0]"));
+    job.ask(2);
+    job.ask(0);
+    EXPECT_THAT(job.act(), ElementsAre("round 0 2"));
+    if (has_state) worker_synchronized(job.state, 2);
+    job.fail(0);
+    job.ask(2);
+    EXPECT_THAT(job.act(),
+                ElementsAre(has_state ? HasSubstr("round 2")
+                                      : HasSubstr("No hosts from previous set remaining")));
+  }
+}
+
+TEST(DecideTest, AWorkerThatJoinedMayStillSayThatItHasTheState) {
+  TestJob job({{"a", 1}});
+  job.train();
+  job.find({{"a", 1}, {"b", 1}});
+  job.act();
+  job.ask(1);
+  job.act();
+  job.ask(0);
+  EXPECT_THAT(job.act(), ElementsAre("round 0 1"));
+  job.fail(0);  // before the driver reads that worker 1 has the state
+  EXPECT_THAT(job.act(), ElementsAre());
+  worker_synchronized(job.state, 1);
+  job.ask(1);
+  EXPECT_THAT(job.act(), ElementsAre("round 1"));
+}
+
 TEST(DecideTest, IfAllWorkersFailBeforeTheFirstRoundTheJobEnds) {
   TestJob job(two_hosts());
   job.act();
@@ -301,6 +338,16 @@ TEST(DecideTest, TheResetLimitCountsRoundsAfterTheFirst) {
   EXPECT_THAT(job.act(),
               ElementsAre("end: Horovod was shutdown because number of resets during elastic job "
                           "exceeded limit: 1"));
+}
+
+TEST(DecideTest, AtTheResetLimitAJobWithASuccessEndsWell) {
+  TestJob job(two_hosts(), {.reset_limit = 0});
+  job.train();
+  job.succeed(0);
+  for (const int worker : {1, 2, 3}) job.ask(worker);
+  EXPECT_THAT(job.act(), ElementsAre("remove 1", "remove 2", "remove 3"));
+  for (const int worker : {1, 2, 3}) job.fail(worker);
+  EXPECT_THAT(job.act(), ElementsAre("end well"));
 }
 
 TEST(DecideTest, AWorkerThatDoesNotComeToTheNextRoundIsStopped) {

@@ -227,6 +227,7 @@ void Driver::handle_requests() {
   for (const auto& request : mailroom_.take_requests()) {
     if (request.worker < 0 || request.worker >= std::ssize(state_.workers)) continue;
     if (request.kind == Kind::kNextRound) worker_asks(request.worker, request.number);
+    if (request.kind == Kind::kSynchronized) worker_synchronized(state_, request.worker);
     if (request.kind == Kind::kFinish) worker_finishes(state_, Clock::now(), request.worker);
   }
 }

@@ -43,8 +43,8 @@ void hosts_found(State& state, const std::vector<FoundHost>& found) {
   };
   for (Host& host : state.hosts) host.is_found = host.is_found && is_now(host);
   // Hosts that return are as young as new ones: behind all that were there.
-  std::ranges::stable_partition(state.hosts, &Host::is_found);
-  const auto first_absent = std::ranges::find(state.hosts, false, &Host::is_found);
+  const auto first_absent = std::stable_partition(
+      state.hosts.begin(), state.hosts.end(), [](const Host& host) { return host.is_found; });
   std::vector<Host> absent(first_absent, state.hosts.end());
   state.hosts.erase(first_absent, state.hosts.end());
   for (const FoundHost& line : found) {
@@ -74,8 +74,11 @@ int worker_started(State& state, TimePoint now, const std::string& host, int slo
 void worker_asked(State& state, TimePoint now, int number) {
   Worker& worker = worker_of(state, number);
   if (!is_alive(worker.phase) || worker.phase == Phase::kLeaving) return;
+  if (!worker.has_state) worker.rank.reset();
   enter(worker, Phase::kAsking, now);
 }
+
+void worker_synchronized(State& state, int number) { worker_of(state, number).has_state = true; }
 
 void worker_finishes(State& state, TimePoint now, int number) {
   Worker& worker = worker_of(state, number);
@@ -122,6 +125,7 @@ void round_began(State& state, TimePoint now, const std::vector<Member>& members
   for (const Member& member : members) {
     Worker& worker = worker_of(state, member.worker);
     worker.rank = member.place.rank;
+    worker.has_state = worker.has_state || state.round == 1;
     enter(worker, Phase::kTraining, now);
   }
 }

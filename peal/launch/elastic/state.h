@@ -54,6 +54,7 @@ struct Worker {
   Phase phase = Phase::kStarting;
   TimePoint since{};            // the beginning of the phase
   std::optional<Rank> rank{};   // in the current round; nothing: it is not a member
+  bool has_state = false;       // of the training: it was in the first round, or has said so
   bool is_told_to_end = false;  // a leaving worker that was asked to end by a signal
   friend bool operator==(const Worker&, const Worker&) = default;
 };
@@ -76,7 +77,9 @@ void hosts_found(State& state, const std::vector<FoundHost>& found);
 
 /// Returns the number of the new worker.
 int worker_started(State& state, TimePoint now, const std::string& host, int slot);
+/// A worker without the state is as a new one from now on: it has no rank.
 void worker_asked(State& state, TimePoint now, int worker);
+void worker_synchronized(State& state, int worker);
 void worker_finishes(State& state, TimePoint now, int worker);
 
 enum class WorkerEnd : unsigned char { kWell, kFailed };
@@ -90,7 +93,7 @@ void worker_ended(State& state,
                   const ElasticOptions& options,
                   double random);
 
-/// The worker has been told that it is removed.
+/// The worker gets the answer that it is removed.
 void worker_leaves(State& state, TimePoint now, int worker);
 /// The worker gets a signal to end.
 void worker_stopped(State& state, TimePoint now, int worker);

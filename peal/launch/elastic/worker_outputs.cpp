@@ -33,8 +33,13 @@ WorkerWriters WorkerOutputs::add(int worker, const std::string& label, std::stri
   Pipe out = make_pipe();
   Pipe err = make_pipe();
   Streams& streams = streams_[worker];
-  streams.out = open(std::move(out.reader), Channel::kOut, label, prefix, streams.tail);
-  streams.err = open(std::move(err.reader), Channel::kErr, label, prefix, streams.tail);
+  try {
+    streams.out = open(std::move(out.reader), Channel::kOut, label, prefix, streams.tail);
+    streams.err = open(std::move(err.reader), Channel::kErr, label, prefix, streams.tail);
+  } catch (const Error&) {
+    streams_.erase(worker);
+    throw;
+  }
   return {std::move(out.writer), std::move(err.writer)};
 }
 

@@ -19,8 +19,8 @@
 #include "peal/base/serialize.h"
 #include "peal/base/testing/soon.h"
 #include "peal/net/encrypted_stream.h"
-#include "peal/net/stream.h"
 #include "peal/net/socket.h"
+#include "peal/net/stream.h"
 
 namespace peal::net {
 

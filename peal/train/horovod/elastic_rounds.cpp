@@ -71,6 +71,10 @@ ElasticAssignment take_elastic_place(const Interrupt& interrupt) {
 
 rendezvous::HostChanges elastic_host_changes() { return worker()->host_changes(); }
 
+void mark_elastic_synchronized() {
+  if (is_in_elastic_job()) worker()->mark_synchronized();
+}
+
 void finish_elastic_job() { worker()->finish(); }
 
 std::string elastic_removal_text() { return worker()->removal_text(); }

@@ -32,6 +32,12 @@ rendezvous::ElasticAssignment take_elastic_place(const Interrupt& interrupt);
 /// Errors: peer_lost and timeout (the driver).
 rendezvous::HostChanges elastic_host_changes();
 
+/// Notifies the driver that this process has the state of the training: to be called after each
+/// State::sync. Without it, a process that joined a later round cannot continue alone, and the job
+/// ends when all others are lost. Does nothing outside an elastic job.
+/// Errors: peer_lost and timeout (the driver).
+void mark_elastic_synchronized();
+
 /// Notifies the driver that this process will end well.
 void finish_elastic_job();
 

@@ -11,7 +11,7 @@
 #include "peal/base/error.h"
 #include "peal/base/serialize.h"
 #include "peal/train/horovod/context.h"
-#include "peal/train/optim/optimizer_state.h"
+#include "peal/train/horovod/optimizer_values.h"
 
 namespace peal::hvd {
 namespace {
@@ -48,19 +48,6 @@ void broadcast_all(const NamedTensors& tensors, Rank root, const ProcessSet& set
 }
 
 // ---- the state of an optimizer
-
-/// "<group>.<index>" for each parameter: optimizers know no names.
-train::NamedParameters numbered_parameters(const torch::optim::Optimizer& optimizer) {
-  train::NamedParameters named;
-  const auto& groups = optimizer.param_groups();
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const auto& parameters = groups[g].params();
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      named.insert(c10::str(g, ".", i), parameters[i]);
-    }
-  }
-  return named;
-}
 
 /// All but the values of tensors.
 std::string describe(const train::OptimizerState& state) {

@@ -47,18 +47,27 @@ GradientExchange::GradientExchange(const torch::optim::Optimizer& optimizer,
                                    DistributedOptions options)
     : options_(std::move(options)) {
   check(options_);
-  const ContextPtr context = current();
-  const ProcessSetPtr set = context->set(options_.process_set.id());
-  size_ = set->size();
-  const bool is_elastic = context->settings().elastic == Switch::kOn;
-  const bool has_mean = options_.accumulation == DistributedOptions::Accumulation::kMean;
-  is_active_ = set->included() && (size_ > 1 || is_elastic || has_mean);
+  current();  // throws before init
+  follow_context();
   add_parameters(optimizer, named);
   add_units();
   if (is_active_ && !is_adasum()) add_hooks();
 }
 
 GradientExchange::~GradientExchange() = default;
+
+/// After a shutdown and an init: the set may have another size, and what was in flight has failed.
+void GradientExchange::follow_context() {
+  const ContextPtr context = try_current();
+  if (!context || context_.lock() == context) return;
+  const ProcessSetPtr set = context->set(options_.process_set.id());
+  size_ = set->size();
+  const bool is_elastic = context->settings().elastic == Switch::kOn;
+  const bool has_mean = options_.accumulation == DistributedOptions::Accumulation::kMean;
+  is_active_ = set->included() && (size_ > 1 || is_elastic || has_mean);
+  context_ = context;
+  forget();
+}
 
 // ---- construction
 
@@ -142,6 +151,7 @@ void GradientExchange::add_hooks() {
 // ---- a step
 
 void GradientExchange::accumulated(std::size_t index) {
+  follow_context();
   Parameter& parameter = parameters_[index];
   if (parameter.passes_left <= 0) {
     throw usage(
@@ -222,6 +232,7 @@ void GradientExchange::finish(Unit& unit) {
 }
 
 void GradientExchange::synchronize() {
+  follow_context();
   if (!is_active_ || is_adasum()) return;
   try {
     for (Unit& unit : units_) {
@@ -233,10 +244,14 @@ void GradientExchange::synchronize() {
     throw;
   }
   forget();
+  for (Parameter& parameter : parameters_) {
+    if (parameter.hook) parameter.hook->renew();
+  }
   is_synchronized_ = true;
 }
 
 void GradientExchange::before_step() {
+  follow_context();
   if (!is_active_ || is_adasum()) return;
   if (!skips_) {
     if (is_synchronized_) {
@@ -251,7 +266,8 @@ void GradientExchange::before_step() {
   is_synchronized_ = false;
 }
 
-void GradientExchange::before_zero_grad() const {
+void GradientExchange::before_zero_grad() {
+  follow_context();
   const bool is_touched = std::ranges::any_of(parameters_, [&](const Parameter& parameter) {
     return parameter.passes_left != options_.backward_passes_per_step;
   });
@@ -268,7 +284,6 @@ void GradientExchange::forget() {
   }
   for (Parameter& parameter : parameters_) {
     parameter.passes_left = options_.backward_passes_per_step;
-    if (parameter.hook) parameter.hook->renew();
   }
 }
 

@@ -40,7 +40,7 @@ class GradientExchange final {
   /// Before a step. Reduces the gradients, unless the step is inside SkipSynchronize.
   void before_step();
   /// Errors: usage (gradients are being reduced).
-  void before_zero_grad() const;
+  void before_zero_grad();
   /// Gives up what backward has started.
   void forget();
   void set_backward_passes_per_step(int passes);
@@ -71,6 +71,7 @@ class GradientExchange final {
     PendingPtr pending = nullptr;
   };
 
+  void follow_context();
   void add_parameters(const torch::optim::Optimizer& optimizer, const NamedTensors& named);
   void add_units();
   void add_unit(std::vector<std::size_t> parameters, bool is_group);
@@ -84,6 +85,7 @@ class GradientExchange final {
   void finish(Unit& unit);
 
   DistributedOptions options_;
+  std::weak_ptr<const void> context_;  // of this round of an elastic job
   bool is_active_ = false;
   int size_ = 1;
   std::vector<Parameter> parameters_;

@@ -7,11 +7,13 @@ namespace peal::hvd {
 
 train::SyncBatchNorm SyncBatchNorm(const torch::nn::BatchNormOptions& options,
                                    const ProcessSet& process_set) {
-  const ProcessSetPtr set = current()->set(process_set.id());
-  if (!set->included()) {
+  train::SyncBatchNorm norm(options);
+  norm->set_group_source([process_set] {
+    const ProcessSetPtr set = current()->set(process_set.id());
+    if (set->included()) return set->other_group();
     throw Error(ErrorKind::kUsage, "SyncBatchNorm: this rank is not in the process set");
-  }
-  return train::SyncBatchNorm(options, set->size() > 1 ? set->other_group() : nullptr);
+  });
+  return norm;
 }
 
 }  // namespace peal::hvd

@@ -60,6 +60,7 @@ torch::Tensor SyncBatchNormImpl::forward(const torch::Tensor& input) {
                          input.sizes(),
                          ": the second dimension must be the channels"));
   }
+  if (find_group_ && is_training()) group_ = find_group_();
   const bool together = is_training() && group_ && group_->size() > 1;
   return together ? normalized_together(input) : normalized_here(input);
 }

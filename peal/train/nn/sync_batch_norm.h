@@ -2,6 +2,7 @@
 // samples on each rank, where the statistics of one rank are poor.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -73,6 +74,9 @@ class SyncBatchNormImpl final : public torch::nn::Cloneable<SyncBatchNormImpl> {
 
   /// The group whose ranks share their statistics; nullptr: this rank alone.
   void set_group(ProcessGroupPtr group) { group_ = std::move(group); }
+  /// Each forward pass in training first sets the group to the result of `find`. For groups that
+  /// are made later, and that change.
+  void set_group_source(std::function<ProcessGroupPtr()> find) { find_group_ = std::move(find); }
   const ProcessGroupPtr& group() const { return group_; }
 
   /// For backward passes of later forward passes. The same on every rank.
@@ -92,6 +96,7 @@ class SyncBatchNormImpl final : public torch::nn::Cloneable<SyncBatchNormImpl> {
   torch::Tensor normalized_together(const torch::Tensor& input);
 
   ProcessGroupPtr group_;
+  std::function<ProcessGroupPtr()> find_group_;
   LossWeights loss_weights_ = LossWeights::kEqual;
 };
 TORCH_MODULE(SyncBatchNorm);

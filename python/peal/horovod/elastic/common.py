@@ -120,6 +120,7 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
                     state.on_reset()
                 # Also after hosts were only removed: a rank may be new, and no rank may repeat samples.
                 state.sync()
+                assignment.mark_synchronized()
                 return func(state, *args, **kwargs)
             except HorovodMismatchError:
                 raise
