@@ -14,6 +14,9 @@ import ranks
 from programs import PATIENCE, reserved_port
 from ranks import Outcome
 
+# torch imports its compiler when a program makes its first optimizer, which takes seconds on each rank.
+ranks._context.set_forkserver_preload(["torch", "torch.distributed", "torch._dynamo"])
+
 
 def outcomes(size: int, function: Callable[..., Any], *arguments: Any,
              environment: dict[str, str] | None = None) -> list[Outcome]:
