@@ -13,6 +13,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
+#include "peal/config/launch_mark.h"
 #include "peal/init/init.h"
 #include "peal/train/horovod/elastic_rounds.h"
 #include "peal/train/horovod/errors.h"
@@ -34,6 +35,16 @@ std::string this_host() {
 int number_in(const Environment& environment, const char* name) {
   const auto text = environment(name);
   return text ? try_parse_number<int>(*text).value_or(Place::kUnknown) : Place::kUnknown;
+}
+
+/// The environment of this process, without Horovod's names of the rank of an outer job: a rank of
+/// `peal run` may start an inner job, for example by torchrun, which sets only RANK.
+Environment environment_of_rank() {
+  Environment environment = process_environment();
+  const int rank = number_in(environment, "RANK");
+  const int size = number_in(environment, "WORLD_SIZE");
+  if (rank == Place::kUnknown || size == Place::kUnknown) return environment;
+  return own_environment(environment, relation(environment, rank, size));
 }
 
 Place own_place(const InitOptions& options,
@@ -149,7 +160,7 @@ Context::Context(const InitOptions& options, Settings settings)
       named_options_(named_options_of(options, settings_)) {
   const ProcessGroupPtr group = meet(options);
   group_.with([&](ProcessGroupPtr& own) { own = group; });
-  topology_ = topology_among(*group, own_place(options, settings_, process_environment()));
+  topology_ = topology_among(*group, own_place(options, settings_, environment_of_rank()));
   if (group->rank() == 0) {
     for (const std::string& remark : remarks_on(environment_names())) {
       named_options_.report(remark);
@@ -337,7 +348,7 @@ ContextPtr current() {
 
 void init(const InitOptions& options) {
   if (is_initialized()) return;
-  auto made = std::make_shared<Context>(options, read_settings(process_environment()));
+  auto made = std::make_shared<Context>(options, read_settings(environment_of_rank()));
   the_context().with([&](ContextPtr& context) { context = std::move(made); });
 }
 

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <iterator>
 
+#include "peal/config/environment.h"
+#include "peal/config/launch_mark.h"
 #include "peal/train/horovod/testing/processes.h"
 
 namespace peal::hvd {
@@ -79,6 +81,24 @@ TEST(Init, TakesTheRankOfHorovodsVariables) {
   });
   EXPECT_THAT(ranks[0], ::testing::ElementsAre(1, 2, 0, 1, 1, 2));
   EXPECT_THAT(ranks[1], ::testing::ElementsAre(0, 2, 0, 1, 0, 2));
+}
+
+/// A rank starts an inner job by a launcher that sets only RANK and WORLD_SIZE, as torchrun does.
+TEST(Init, IgnoresHorovodsVariablesOfAnOuterJob) {
+  const auto ranks = spawn(2, [](Rank spawned) {
+    ::setenv("HOROVOD_RANK", "0", 1);
+    ::setenv("HOROVOD_SIZE", "1", 1);
+    const std::string mark = launch_mark(process_environment(), /*rank=*/0, /*world_size=*/1);
+    ::setenv("PEAL_LAUNCHED", mark.c_str(), 1);
+    ::setenv("RANK", std::to_string(spawned).c_str(), 1);
+    ::setenv("WORLD_SIZE", "2", 1);
+    init();
+    const std::vector<int> place = {rank(), size()};
+    shutdown();
+    return place;
+  });
+  EXPECT_THAT(ranks[0], ::testing::ElementsAre(0, 2));
+  EXPECT_THAT(ranks[1], ::testing::ElementsAre(1, 2));
 }
 
 TEST(Init, WithRanksMakesAWorldOfTheseRanks) {
