@@ -61,12 +61,12 @@ void compare(peal::ProcessGroup& group, NamedOperations& named) {
       named.wait(*named.submit(std::move(submission), Waits::kAtOnce));
     });
     if (group.rank() != 0) continue;
-    fmt::print("all_reduce of {:8} collective {:9.1f} us  named {:9.1f} us  unnamed {:9.1f} us\n",
-               peal::size_text(peal::Bytes(static_cast<std::int64_t>(bytes)),
-                               peal::SizeStyle::kLong),
-               collective,
-               by_name,
-               unnamed);
+    fmt::print(
+        "all_reduce of {:8} collective {:9.1f} us  named {:9.1f} us  unnamed {:9.1f} us\n",
+        peal::size_text(peal::Bytes(static_cast<std::int64_t>(bytes)), peal::SizeStyle::kLong),
+        collective,
+        by_name,
+        unnamed);
   }
 }
 

@@ -85,9 +85,8 @@ int run(const Options& options) {
   if (options.bf16) how.compression = hvd::Compression::bf16();
   if (options.adasum) how.op = hvd::Adasum;
   const double scale = options.adasum ? 1 : hvd::size();
-  hvd::DistributedOptimizer optimizer(torch::optim::SGD(model->parameters(), 0.01 * scale),
-                                      model->named_parameters(),
-                                      how);
+  hvd::DistributedOptimizer optimizer(
+      torch::optim::SGD(model->parameters(), 0.01 * scale), model->named_parameters(), how);
   hvd::broadcast_parameters(*model, /*root_rank=*/0);
   hvd::broadcast_optimizer_state(optimizer, /*root_rank=*/0);
 
@@ -119,7 +118,12 @@ int run(const Options& options) {
   }
   const auto [mean, width] = summary(rates);
   say("Samples/sec per rank: ", mean, " +-", width);
-  say("Total samples/sec on ", hvd::size(), " rank(s): ", hvd::size() * mean, " +-", hvd::size() * width);
+  say("Total samples/sec on ",
+      hvd::size(),
+      " rank(s): ",
+      hvd::size() * mean,
+      " +-",
+      hvd::size() * width);
   hvd::shutdown();
   return 0;
 }

@@ -72,8 +72,8 @@ int run(const Options& options) {
       options.data.empty() ? mnist::generated_digits(1) : mnist::read_mnist(options.data);
   const mnist::ImageDataset pictures(digits.train), tests(digits.test);
   peal::train::DistributedSampler sampler(*pictures.size(), hvd::rank(), hvd::size());
-  const auto loader = torch::data::make_data_loader(
-      pictures, sampler, static_cast<std::size_t>(options.batch));
+  const auto loader =
+      torch::data::make_data_loader(pictures, sampler, static_cast<std::size_t>(options.batch));
 
   Net model(/*dropout_rate=*/0.25);
   hvd::DistributedOptimizer optimizer(

@@ -213,8 +213,7 @@ TEST(HorovodrunTest, AnElasticJobRunsOnFixedHosts) {
   const Ended here = horovodrun({"-np", "2", "--min-np", "1"}, "echo $HOROVOD_HOSTNAME");
   EXPECT_EQ(here.status, 0) << here.err;
   EXPECT_THAT(here.out, HasSubstr("localhost\n"));
-  const Ended named =
-      horovodrun({"--min-np", "1", "-H", "127.0.0.1:1"}, "echo $HOROVOD_HOSTNAME");
+  const Ended named = horovodrun({"--min-np", "1", "-H", "127.0.0.1:1"}, "echo $HOROVOD_HOSTNAME");
   EXPECT_EQ(named.status, 0) << named.err;
   EXPECT_EQ(named.out, "[127.0.0.1:0] 127.0.0.1\n");
 }

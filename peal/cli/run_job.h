@@ -13,7 +13,7 @@ namespace peal::cli {
 struct RunRequest {
   launch::LaunchOptions options;
   std::optional<launch::ElasticOptions> elastic;  // nothing: the number of ranks is fixed
-  std::vector<std::string> notices;  // sentences for the user
+  std::vector<std::string> notices;               // sentences for the user
 };
 
 /// Prints the notices, runs the launch, writes the ranks' output and the report to stdout and

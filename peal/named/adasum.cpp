@@ -40,8 +40,8 @@ double product(std::complex<double> a, std::complex<double> b) {
 template <class T, class Wide>
 T narrow(Wide value) {
   if constexpr (std::is_same_v<Wide, double>) {
-    return static_cast<T>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(
-        value));
+    return static_cast<T>(
+        static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value));
   } else {
     return T(static_cast<typename T::value_type>(value.real()),
              static_cast<typename T::value_type>(value.imag()));
@@ -72,7 +72,10 @@ void combine(const T* a, const T* b, T* into, std::size_t count) {
   }
 }
 
-using Combine = void (*)(const std::byte* a, const std::byte* b, std::byte* into, std::size_t count);
+using Combine = void (*)(const std::byte* a,
+                         const std::byte* b,
+                         std::byte* into,
+                         std::size_t count);
 
 template <class T>
 void combine_bytes(const std::byte* a, const std::byte* b, std::byte* into, std::size_t count) {

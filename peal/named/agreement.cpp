@@ -163,7 +163,8 @@ std::vector<Decision> Agreement::decide(std::span<const std::string> announcemen
     }
   }
   for (std::vector<Request>& batch : fuse(std::move(good), options_)) {
-    decisions.push_back({.kind = Decision::Kind::kRun, .requests = std::move(batch), .problem = {}});
+    decisions.push_back(
+        {.kind = Decision::Kind::kRun, .requests = std::move(batch), .problem = {}});
   }
   if (std::optional<Decision> joined = end_of_join()) decisions.push_back(std::move(*joined));
   return decisions;
@@ -233,12 +234,13 @@ std::string Agreement::problem_while_joined(const Request& request) const {
     ranks.push_back(global_ranks_[static_cast<std::size_t>(rank)]);
   }
   std::ranges::sort(ranks);
-  return fmt::format("{} is not supported with Join at this time. {} ({}) has no data on {}, "
-                     "because there join() was called",
-                     operation,
-                     operation,
-                     request.name,
-                     ranks_text(ranks));
+  return fmt::format(
+      "{} is not supported with Join at this time. {} ({}) has no data on {}, "
+      "because there join() was called",
+      operation,
+      operation,
+      request.name,
+      ranks_text(ranks));
 }
 
 std::string Agreement::problem_of(const Announced& announced) const {
@@ -255,8 +257,8 @@ std::vector<Agreement::Complete> Agreement::complete_operations() const {
   }
   for (const auto& [number, name] : complete_) {
     const Announced& announced = announced_.at(name);
-    const auto first = std::ranges::find_if(announced.by_rank,
-                                            [](const auto& request) { return request.has_value(); });
+    const auto first = std::ranges::find_if(
+        announced.by_rank, [](const auto& request) { return request.has_value(); });
     std::string problem = problem_of(announced);
     if (problem.empty()) problem = problem_while_joined(**first);
     complete.push_back({**first, std::move(problem)});

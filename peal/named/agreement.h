@@ -101,7 +101,7 @@ class Agreement {
   std::unordered_map<std::string, Announced> announced_;
   std::map<std::uint64_t, std::string> complete_;  // names of announced_, by number
   std::uint64_t next_number_ = 0;
-  std::vector<bool> joined_;     // by rank
+  std::vector<bool> joined_;  // by rank
   std::vector<Rank> join_order_;
   std::vector<std::size_t> voted_by_all_;  // in this round
   std::vector<Arrival> arrivals_;

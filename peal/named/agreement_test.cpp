@@ -72,9 +72,10 @@ class Ranks {
   static std::string text(const std::vector<Decision>& decisions) {
     std::string text;
     for (const Decision& decision : decisions) {
-      text += decision.kind == Decision::Kind::kRun        ? "run"
-              : decision.kind == Decision::Kind::kAllJoined ? "joined " + std::to_string(decision.last)
-                                                            : "fail (" + decision.problem + ")";
+      text += decision.kind == Decision::Kind::kRun ? "run"
+              : decision.kind == Decision::Kind::kAllJoined
+                  ? "joined " + std::to_string(decision.last)
+                  : "fail (" + decision.problem + ")";
       for (const Request& request : decision.requests) text += " " + request.name;
       text += "; ";
     }
@@ -130,7 +131,8 @@ TEST(Agreement, ForgetsAnOperationWhoseShapeHasChanged) {
   // One rank votes for the remembered operation, and the other has a new one.
   ranks[0].add(sum_named("x", 5));
   ranks[1].add(sum_named("x", 6));
-  EXPECT_THAT(Ranks::text(ranks.round()), HasSubstr("Mismatched shapes of x: rank 0 has [5], but rank 1 has [6]"));
+  EXPECT_THAT(Ranks::text(ranks.round()),
+              HasSubstr("Mismatched shapes of x: rank 0 has [5], but rank 1 has [6]"));
   ranks.add_everywhere(sum_named("x", 6));
   EXPECT_EQ(Ranks::text(ranks.round()), "run x; ");
 }
@@ -237,7 +239,8 @@ TEST(Agreement, RefusesABroadcastOfARootThatHasJoined) {
 }
 
 TEST(Fuse, JoinsOperationsOfOneKindUpToTheThreshold) {
-  std::vector<Request> requests = {sum_named("a", 4), sum_named("b", 4), sum_named("c", 4), sum_named("d", 100)};
+  std::vector<Request> requests = {
+      sum_named("a", 4), sum_named("b", 4), sum_named("c", 4), sum_named("d", 100)};
   requests[1].dtype = DType::kF64;
   const auto names = [](const std::vector<std::vector<Request>>& batches) {
     std::vector<std::string> result;
@@ -279,7 +282,8 @@ TEST(Agreement, RunsEachOperationOnceInAnyOrderOfSubmission) {
     for (int step = 0; step < 6; ++step) {
       std::vector<Request> requests;
       for (std::size_t i = 0; i < 10; ++i) {
-        Request request = sum_named("op" + std::to_string(i), static_cast<std::int64_t>(1 + below(2)));
+        Request request =
+            sum_named("op" + std::to_string(i), static_cast<std::int64_t>(1 + below(2)));
         if (i < 4) {
           request.group = i < 2 ? "g" : "h";
           request.group_size = 2;

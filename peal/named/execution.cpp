@@ -21,6 +21,14 @@ namespace {
 
 std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); }
 
+/// How a reduction is carried out: the operator, and the factor for its result.
+struct Plan {
+  ReduceOp op;
+  double postscale;
+};
+
+bool is_integer(DType dtype) { return !is_floating(dtype) && !is_complex(dtype); }
+
 ReduceOp op_of(Reduction reduction) {
   switch (reduction) {
     case Reduction::kAverage:
@@ -37,6 +45,16 @@ ReduceOp op_of(Reduction reduction) {
       break;
   }
   throw Error(ErrorKind::kBug, "Adasum has no ReduceOp");
+}
+
+/// An average of integers with a factor is rounded once: trunc(sum * postscale / n). Without a
+/// factor the operator divides exactly.
+Plan plan_of(const Request& request, int ranks) {
+  if (request.reduction == Reduction::kAverage && request.postscale != 1.0 &&
+      is_integer(request.dtype)) {
+    return {ReduceOp::kSum, request.postscale / ranks};
+  }
+  return {op_of(request.reduction), request.postscale};
 }
 
 template <class T>
@@ -179,13 +197,16 @@ class Joined {
   bool is_whole_ = false;
 };
 
-void all_reduce(ProcessGroup& group, const Request& first, const Joined& data) {
+/// Returns the factor for the result.
+double all_reduce(ProcessGroup& group, const Request& first, const Joined& data) {
   if (first.reduction == Reduction::kAdasum) {
     const Buffers buffers = data.get();
     for (const Buffer& one : buffers.all()) adasum(group, one);
-    return;
+    return first.postscale;
   }
-  group.all_reduce(data.get(), {.op = op_of(first.reduction)});
+  const Plan plan = plan_of(first, group.size());
+  group.all_reduce(data.get(), {.op = plan.op});
+  return plan.postscale;
 }
 
 void run_all_reduce(ProcessGroup& group, std::span<const Member> members) {
@@ -202,9 +223,8 @@ void run_all_reduce(ProcessGroup& group, std::span<const Member> members) {
       fill_neutral(buffers.back(), first.reduction);
     }
   }
-  all_reduce(group, first, Joined(buffers));
-  if (first.postscale == 1.0) return;
-  for (const Buffer& buffer : buffers) scale(buffer, first.postscale);
+  const double postscale = all_reduce(group, first, Joined(buffers));
+  for (const Buffer& buffer : buffers) scale(buffer, postscale);
 }
 
 void run_broadcast(ProcessGroup& group, std::span<const Member> members) {
@@ -310,8 +330,9 @@ void run_reduce_scatter(ProcessGroup& group, const Member& member) {
     out = scratch.buffer(counts[static_cast<std::size_t>(group.rank())], request.dtype);
     fill_neutral(in, request.reduction);
   }
-  group.reduce_scatter(in, out, {.op = op_of(request.reduction), .counts = counts});
-  scale(out, request.postscale);
+  const Plan plan = plan_of(request, group.size());
+  group.reduce_scatter(in, out, {.op = plan.op, .counts = counts});
+  scale(out, plan.postscale);
 }
 
 void run(ProcessGroup& group, std::span<const Member> members) {

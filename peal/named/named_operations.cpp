@@ -289,9 +289,8 @@ void NamedOperations::Engine::carry_out(const Decision& decision) {
     case Decision::Kind::kRun:
       return run(decision);
     case Decision::Kind::kFail:
-      return complete(
-          decision.requests,
-          std::make_exception_ptr(Error(ErrorKind::kMismatch, decision.problem)));
+      return complete(decision.requests,
+                      std::make_exception_ptr(Error(ErrorKind::kMismatch, decision.problem)));
     case Decision::Kind::kAllJoined:
       state_.update([&](State& state) { state.last_joined = decision.last; });
       return;

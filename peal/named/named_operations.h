@@ -26,12 +26,16 @@ struct Options {
   /// How many operations the ranks remember: for these, an agreement is one small all_reduce.
   int cache_capacity = 1024;
   /// Whether the members of a group may be fused with other operations.
-  enum class GroupFusion : std::uint8_t { kWithOthers, kAlone } group_fusion =
-      GroupFusion::kWithOthers;
+  enum class GroupFusion : std::uint8_t {
+    kWithOthers,
+    kAlone
+  } group_fusion = GroupFusion::kWithOthers;
   /// What ranks that have joined allow. kAll: they contribute no rows to all-gather and
   /// all-to-all, and neutral elements to reduce-scatter.
-  enum class WhileJoined : std::uint8_t { kAllReduceOnly, kAll } while_joined =
-      WhileJoined::kAllReduceOnly;
+  enum class WhileJoined : std::uint8_t {
+    kAllReduceOnly,
+    kAll
+  } while_joined = WhileJoined::kAllReduceOnly;
   /// After how long a rank reports operations that other ranks have not submitted. 0: never.
   Timeout stall_warning = std::chrono::seconds(60);
   /// After how long such an operation ends the group. 0: never.

@@ -103,8 +103,8 @@ NamedOperations::Submission with_kind(Kind kind,
   submission.memory.input = in;
   submission.memory.output = out;
   submission.memory.allocate = [&out](std::span<const std::int64_t> rows) {
-    out.resize(static_cast<std::size_t>(
-        std::accumulate(rows.begin(), rows.end(), std::int64_t{0})));
+    out.resize(
+        static_cast<std::size_t>(std::accumulate(rows.begin(), rows.end(), std::int64_t{0})));
     return Buffer(out);
   };
   return submission;
@@ -132,12 +132,14 @@ TEST_P(OnRanks, ReducesByEachOperator) {
     };
     const double n = here.size;
     for (int step = 0; step < 3; ++step) {
-      for (const Reduction op : {Reduction::kSum, Reduction::kAverage, Reduction::kMin,
-                                 Reduction::kMax, Reduction::kProduct}) {
+      for (const Reduction op : {Reduction::kSum,
+                                 Reduction::kAverage,
+                                 Reduction::kMin,
+                                 Reduction::kMax,
+                                 Reduction::kProduct}) {
         std::vector<float> data(100, static_cast<float>(here.rank + 1));
-        const auto operation =
-            here.named.submit(all_reduce(fmt::format("{}", name_of(op)), data, op),
-                              NamedOperations::Waits::kAtOnce);
+        const auto operation = here.named.submit(
+            all_reduce(fmt::format("{}", name_of(op)), data, op), NamedOperations::Waits::kAtOnce);
         here.named.wait(*operation);
         const double sum = n * (n + 1) / 2;
         const double expected = op == Reduction::kSum       ? sum
@@ -164,9 +166,14 @@ TEST_P(OnRanks, ScalesAndTruncatesIntegers) {
     submission.request.postscale = 3;
     here.named.wait(*here.named.submit(std::move(submission)));
     data.insert(data.end(), scaled.begin(), scaled.end());
+    std::vector<std::int32_t> rounded_once = {7, -3};  // trunc(n * 7 * 0.5 / n)
+    submission = all_reduce("z", rounded_once, Reduction::kAverage);
+    submission.request.postscale = 0.5;
+    here.named.wait(*here.named.submit(std::move(submission)));
+    data.insert(data.end(), rounded_once.begin(), rounded_once.end());
     return data;
   });
-  EXPECT_THAT(results, Each(ElementsAre(7, -7, 49, 9, -9, 3)));
+  EXPECT_THAT(results, Each(ElementsAre(7, -7, 49, 9, -9, 3, 3, -1)));
 }
 
 TEST_P(OnRanks, RunsAThousandNamesInRandomOrder) {
@@ -183,8 +190,8 @@ TEST_P(OnRanks, RunsAThousandNamesInRandomOrder) {
       std::vector<OperationPtr> operations(data.size());
       for (const std::size_t i : order) {
         data[i].assign(i % 7, static_cast<float>(i) + static_cast<float>(here.rank));
-        operations[i] = here.named.submit(
-            all_reduce(fmt::format("x{}", i), data[i], Reduction::kSum));
+        operations[i] =
+            here.named.submit(all_reduce(fmt::format("x{}", i), data[i], Reduction::kSum));
       }
       std::ranges::shuffle(order, random);
       for (const std::size_t i : order) here.named.wait(*operations[i]);
@@ -277,7 +284,8 @@ TEST_P(OnRanks, AdasumAddsOrthogonalVectorsAndKeepsEqualOnes) {
 
 TEST(NamedOperations, AdasumFollowsTheFormulaAndGivesTheSameBits) {
   const auto results = on_ranks(2, {}, [](const Here& here) {
-    std::vector<double> data = here.rank == 0 ? std::vector<double>{1, 2} : std::vector<double>{3, -1};
+    std::vector<double> data =
+        here.rank == 0 ? std::vector<double>{1, 2} : std::vector<double>{3, -1};
     here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kAdasum)));
     return data;
   });
@@ -341,11 +349,14 @@ TEST(NamedOperations, JoinContributesNeutralElements) {
   const auto results = on_ranks(3, {}, [](const Here& here) {
     std::vector<float> all;
     for (int step = 0; step <= here.rank; ++step) {
-      for (const Reduction op : {Reduction::kSum, Reduction::kAverage, Reduction::kMin,
-                                 Reduction::kMax, Reduction::kProduct}) {
+      for (const Reduction op : {Reduction::kSum,
+                                 Reduction::kAverage,
+                                 Reduction::kMin,
+                                 Reduction::kMax,
+                                 Reduction::kProduct}) {
         std::vector<float> data = {-2};
-        here.named.wait(*here.named.submit(
-            all_reduce(fmt::format("{}{}", name_of(op), step), data, op)));
+        here.named.wait(
+            *here.named.submit(all_reduce(fmt::format("{}{}", name_of(op), step), data, op)));
         if (step == 2) all.push_back(data[0]);
       }
     }
@@ -357,8 +368,7 @@ TEST(NamedOperations, JoinContributesNeutralElements) {
   });
   EXPECT_THAT(results[0], ElementsAre(2, 3));
   EXPECT_THAT(results[1], ElementsAre(2, 3));
-  EXPECT_THAT(results[2],
-              ElementsAre(-2, ::testing::FloatNear(-2.f / 3, 1e-6f), -2, -2, -2, 2, 3));
+  EXPECT_THAT(results[2], ElementsAre(-2, ::testing::FloatNear(-2.f / 3, 1e-6f), -2, -2, -2, 2, 3));
 }
 
 TEST(NamedOperations, JoinRefusesOtherOperations) {
@@ -434,8 +444,8 @@ TEST(NamedOperations, ThreadsOfOneRankWaitAtOnce) {
       threads.emplace_back([&, i] {
         for (int step = 0; step < 50; ++step) {
           data[i][0] = 1;
-          here.named.wait(*here.named.submit(
-              all_reduce(fmt::format("x{}", i), data[i], Reduction::kSum)));
+          here.named.wait(
+              *here.named.submit(all_reduce(fmt::format("x{}", i), data[i], Reduction::kSum)));
         }
       });
     }
@@ -453,9 +463,8 @@ TEST(NamedOperations, AnAbortFailsWhatIsPendingOnAllRanks) {
     if (here.rank == 1) {
       std::this_thread::sleep_for(50ms);
       here.group->abort("enough");
-      return thrown([&] {
-        here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum)));
-      });
+      return thrown(
+          [&] { here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum))); });
     }
     const auto operation = here.named.submit(all_reduce("x", data, Reduction::kSum));
     const std::string first = thrown([&] { here.named.wait(*operation); });
@@ -470,7 +479,8 @@ TEST(NamedOperations, TheEndOfARankFailsTheOperationsOfTheOthers) {
   const auto results = on_ranks(2, {}, [](const Here& here) -> std::string {
     if (here.rank == 1) return "left";
     std::vector<float> data = {1};
-    return thrown([&] { here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum))); });
+    return thrown(
+        [&] { here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum))); });
   });
   EXPECT_THAT(results[0], HasSubstr("peer_lost"));
 }
@@ -520,7 +530,8 @@ TEST(NamedOperations, AStallEndsTheGroupIfAsked) {
   const auto results = on_ranks(2, options, [&](const Here& here) {
     std::vector<float> data = {1};
     const std::string name = here.rank == 0 ? "x" : "y";
-    return thrown([&] { here.named.wait(*here.named.submit(all_reduce(name, data, Reduction::kSum))); });
+    return thrown(
+        [&] { here.named.wait(*here.named.submit(all_reduce(name, data, Reduction::kSum))); });
   });
   EXPECT_THAT(results, Each(HasSubstr("the limit of the stall check")));
 }

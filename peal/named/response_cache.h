@@ -44,9 +44,9 @@ class ResponseCache {
   };
 
   std::size_t capacity_;
-  std::vector<Entry> entries_;      // by number
-  std::list<std::size_t> uses_;     // the latest first
-  std::vector<std::size_t> free_;   // numbers below end() that are not in use, the lowest last
+  std::vector<Entry> entries_;     // by number
+  std::list<std::size_t> uses_;    // the latest first
+  std::vector<std::size_t> free_;  // numbers below end() that are not in use, the lowest last
   std::unordered_map<std::string, std::size_t> numbers_;
 };
 

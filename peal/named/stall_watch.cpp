@@ -78,10 +78,9 @@ bool has(const Standing& standing, std::size_t name) { return (standing.has >> n
 
 std::string shortened(const std::vector<std::string>& names) {
   if (names.size() <= kShownNames) return fmt::format("[{}]", fmt::join(names, ", "));
-  return fmt::format("[{}, ...]",
-                     fmt::join(names.begin(),
-                               names.begin() + static_cast<std::ptrdiff_t>(kShownNames),
-                               ", "));
+  return fmt::format(
+      "[{}, ...]",
+      fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(kShownNames), ", "));
 }
 
 std::string indented(const std::string& text) {
@@ -272,9 +271,10 @@ std::vector<std::optional<Standing>> StallWatch::ask(const std::vector<std::stri
       asked.received->wait();
       standings[static_cast<std::size_t>(rank)] = standing_of(asked.answer);
     } else if (Clock::now() - asked.at > group.timeout()) {
-      shared_->parts.abort(fmt::format("rank {} has not answered for {} seconds; its process may be stopped",
-                              group.global_rank(rank),
-                              group.timeout().count() / 1000));
+      shared_->parts.abort(
+          fmt::format("rank {} has not answered for {} seconds; its process may be stopped",
+                      group.global_rank(rank),
+                      group.timeout().count() / 1000));
     }
   }
   return standings;
