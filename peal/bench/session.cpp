@@ -78,6 +78,7 @@ launch::GuardDuty Session::make_duty() {
       Pipe pipe = make_pipe();
       ::fcntl(pipe.reader.get(), F_SETFL, O_NONBLOCK);
       duty.ranks.push_back(process);
+      duty.ranks.back().rank = static_cast<Rank>(processes_.size());  // unique, for the guard
       // The guard closes both outputs, so they must be two descriptors.
       const int copy = ::fcntl(pipe.writer.get(), F_DUPFD_CLOEXEC, 3);
       duty.outputs.insert(duty.outputs.end(), {pipe.writer.get(), copy});

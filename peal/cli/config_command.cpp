@@ -1,6 +1,7 @@
 #include "peal/cli/config_command.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -120,19 +121,19 @@ void print_rows(const plan::Table& table, Bytes stage) {
 int show_config(const launch::Variables& variables) {
   const Environment environment = fixed_environment(variables);
   const ConfigReading reading = read_all(environment);
-  fmt::print("The environment variables that peal reads, and their values here:\n");
-  for (const Variable& variable : peal::variables()) {
-    fmt::print("{}", describe(variable, reading, variables));
-  }
+  std::string text = "The environment variables that peal reads, and their values here:\n";
+  for (const Variable& variable : peal::variables()) text += describe(variable, reading, variables);
   for (const OtherVariable& variable : other_variables()) {
-    fmt::print("{}", describe(variable, reading, environment));
+    text += describe(variable, reading, environment);
   }
   const std::vector<std::string> unknown = unknown_in(variables);
-  if (!unknown.empty()) fmt::print("\nSet here, but unknown to peal:\n");
-  for (const std::string& text : unknown) fmt::print("    {}\n", text);
-  if (reading.wrong.empty()) return 0;
-  fmt::print("\n! {} of these values cannot be read.\n", reading.wrong.size());
-  return kUsage;
+  if (!unknown.empty()) text += "\nSet here, but unknown to peal:\n";
+  for (const std::string& name : unknown) text += fmt::format("    {}\n", name);
+  if (!reading.wrong.empty()) {
+    text += fmt::format("\n! {} of these values cannot be read.\n", reading.wrong.size());
+  }
+  std::fputs(text.c_str(), stdout);  // main reports a failure; fmt::print would throw its own
+  return reading.wrong.empty() ? 0 : kUsage;
 }
 
 int show_choices(const launch::Variables& variables) {

@@ -25,9 +25,9 @@ enum class Starts : unsigned char {
 
 /// The arguments of a guard.
 struct GuardDuty {
-  std::vector<RankCommand> ranks{};
-  RankFunction function{};     // what the ranks run; empty: their programs
-  std::vector<int> outputs{};  // [2 r] and [2 r + 1]: stdout and stderr of rank r
+  std::vector<RankCommand> ranks{};  // each with another number in `rank`
+  RankFunction function{};           // what the ranks run; empty: their programs
+  std::vector<int> outputs{};        // [2 r] and [2 r + 1]: stdout and stderr of rank r
   pid_t terminal_group =
       0;            // rank 0 joins this process group, to read the terminal; 0: it does not
   sigset_t mask{};  // the ranks' signal mask

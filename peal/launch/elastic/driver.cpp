@@ -353,7 +353,7 @@ void Driver::start_worker(const StartWorker& action) {
   const std::string label = attempt == 1
                                 ? fmt::format("{}-{}", action.host, action.slot)
                                 : fmt::format("{}-{}.{}", action.host, action.slot, attempt);
-  const bool has_label = options_.labels == Labels::kRank;
+  const bool has_label = options_.labels != Labels::kNone;
   try {
     const WorkerWriters writers = outputs_.add(
         number, label, has_label ? fmt::format("[{}:{}] ", action.host, action.slot) : "");
