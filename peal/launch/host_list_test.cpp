@@ -53,7 +53,7 @@ TEST(HostListTest, AWrongHostIsNamedWithTheRightForm) {
            {"$(reboot):2", "it is not the name of a host"},
            {std::string(254, 'a'), "it is not the name of a host"},
        }) {
-    EXPECT_THAT(error_of([&] { parse_host_list(text); }), HasSubstr(problem)) << text;
+    EXPECT_THAT(error_of([&given = text] { parse_host_list(given); }), HasSubstr(problem)) << text;
   }
 }
 
@@ -82,7 +82,7 @@ TEST(HostListTest, AWrongLineOfAFileIsNamed) {
            {"", "the file names no host"},
            {"# a:2\n\n", "the file names no host"},
        }) {
-    EXPECT_THAT(error_of([&] { parse_hostfile(text); }), HasSubstr(problem)) << text;
+    EXPECT_THAT(error_of([&given = text] { parse_hostfile(given); }), HasSubstr(problem)) << text;
   }
 }
 
