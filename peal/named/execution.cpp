@@ -21,10 +21,16 @@ namespace {
 
 std::size_t index(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-/// How a reduction is carried out: the operator, and the factor for its result.
+/// result * factor / divisor
+struct Scale {
+  double factor = 1.0;
+  double divisor = 1.0;
+};
+
+/// How a reduction is carried out: the operator, and what happens to its result.
 struct Plan {
   ReduceOp op;
-  double postscale;
+  Scale postscale;
 };
 
 bool is_integer(DType dtype) { return !is_floating(dtype) && !is_complex(dtype); }
@@ -52,43 +58,43 @@ ReduceOp op_of(Reduction reduction) {
 Plan plan_of(const Request& request, int ranks) {
   if (request.reduction == Reduction::kAverage && request.postscale != 1.0 &&
       is_integer(request.dtype)) {
-    return {ReduceOp::kSum, request.postscale / ranks};
+    return {ReduceOp::kSum, {request.postscale, static_cast<double>(ranks)}};
   }
-  return {op_of(request.reduction), request.postscale};
+  return {op_of(request.reduction), {request.postscale}};
 }
 
 template <class T>
-void scale_integers(void* data, std::size_t count, double factor) {
+void scale_integers(void* data, std::size_t count, Scale by) {
   T* const values = static_cast<T*>(data);
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = static_cast<T>(std::trunc(static_cast<double>(values[i]) * factor));
+    values[i] = static_cast<T>(std::trunc(static_cast<double>(values[i]) * by.factor / by.divisor));
   }
 }
 
-/// data[i] *= factor. Integers are multiplied in f64 and truncated toward zero.
-void scale(const Buffer& data, double factor) {
-  if (factor == 1.0) return;
+/// Integers are computed in f64 and truncated toward zero.
+void scale(const Buffer& data, Scale by) {
+  if (by.factor == by.divisor) return;
   const std::size_t count = index(data.count.value);
   auto* const bytes = static_cast<std::byte*>(data.data);
   switch (data.dtype) {
     case DType::kBool:
     case DType::kU8:
-      return scale_integers<std::uint8_t>(bytes, count, factor);
+      return scale_integers<std::uint8_t>(bytes, count, by);
     case DType::kI8:
-      return scale_integers<std::int8_t>(bytes, count, factor);
+      return scale_integers<std::int8_t>(bytes, count, by);
     case DType::kI16:
-      return scale_integers<std::int16_t>(bytes, count, factor);
+      return scale_integers<std::int16_t>(bytes, count, by);
     case DType::kI32:
-      return scale_integers<std::int32_t>(bytes, count, factor);
+      return scale_integers<std::int32_t>(bytes, count, by);
     case DType::kI64:
-      return scale_integers<std::int64_t>(bytes, count, factor);
+      return scale_integers<std::int64_t>(bytes, count, by);
     case DType::kF16:
     case DType::kBF16:
     case DType::kF32:
     case DType::kF64:
     case DType::kC64:
     case DType::kC128:
-      return kernels::scale(bytes, bytes, data.count, data.dtype, factor);
+      return kernels::scale(bytes, bytes, data.count, data.dtype, by.factor / by.divisor);
   }
 }
 
@@ -197,12 +203,12 @@ class Joined {
   bool is_whole_ = false;
 };
 
-/// Returns the factor for the result.
-double all_reduce(ProcessGroup& group, const Request& first, const Joined& data) {
+/// Returns how to scale the result.
+Scale all_reduce(ProcessGroup& group, const Request& first, const Joined& data) {
   if (first.reduction == Reduction::kAdasum) {
     const Buffers buffers = data.get();
     for (const Buffer& one : buffers.all()) adasum(group, one);
-    return first.postscale;
+    return {first.postscale};
   }
   const Plan plan = plan_of(first, group.size());
   group.all_reduce(data.get(), {.op = plan.op});
@@ -217,13 +223,13 @@ void run_all_reduce(ProcessGroup& group, std::span<const Member> members) {
   for (const Member& member : members) {
     if (member.operation != nullptr) {
       buffers.push_back(member.operation->memory().output);
-      scale(buffers.back(), first.prescale);
+      scale(buffers.back(), {first.prescale});
     } else {
       buffers.push_back(scratch.buffer(elements_of(*member.request), first.dtype));
       fill_neutral(buffers.back(), first.reduction);
     }
   }
-  const double postscale = all_reduce(group, first, Joined(buffers));
+  const Scale postscale = all_reduce(group, first, Joined(buffers));
   for (const Buffer& buffer : buffers) scale(buffer, postscale);
 }
 
@@ -324,7 +330,7 @@ void run_reduce_scatter(ProcessGroup& group, const Member& member) {
   if (member.operation != nullptr) {
     in = member.operation->memory().input;
     out = member.operation->memory().output;
-    scale(in, request.prescale);
+    scale(in, {request.prescale});
   } else {
     in = scratch.buffer(elements_of(request), request.dtype);
     out = scratch.buffer(counts[static_cast<std::size_t>(group.rank())], request.dtype);

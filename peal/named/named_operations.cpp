@@ -1,6 +1,7 @@
 #include "peal/named/named_operations.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <numeric>
@@ -59,6 +60,39 @@ void require_meaning(const Request& request) {
                           name_of(request.dtype)));
 }
 
+/// Ranks with different options would make different decisions.
+/// Order: collective. Errors: mismatch, on all ranks.
+void require_same(ProcessGroup& group, const Options& options) {
+  struct Value {
+    const char* name;
+    std::int64_t value;
+  };
+  const std::array values = {
+      Value{"fusion_threshold (HOROVOD_FUSION_THRESHOLD)", options.fusion_threshold.value},
+      Value{"cache_capacity (HOROVOD_CACHE_CAPACITY)", options.cache_capacity},
+      Value{"group_fusion (HOROVOD_DISABLE_GROUP_FUSION)",
+            static_cast<std::int64_t>(options.group_fusion)},
+      Value{"while_joined", static_cast<std::int64_t>(options.while_joined)},
+      Value{"the stall check (HOROVOD_STALL_CHECK_DISABLE)", options.stall_warning.count() > 0},
+  };
+  std::vector<std::int64_t> mine;
+  for (const Value& value : values) mine.push_back(value.value);
+  std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(group.size()));
+  group.all_gather(mine, all);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t value = i % values.size();
+    if (all[i] == all[value]) continue;
+    throw Error(ErrorKind::kMismatch,
+                fmt::format("ranks have different settings: {} is {} on rank {}, but {} on rank "
+                            "{}; use the same on all ranks",
+                            values[value].name,
+                            all[value],
+                            group.global_rank(0),
+                            all[i],
+                            group.global_rank(static_cast<Rank>(i / values.size()))));
+  }
+}
+
 Error duplicate(const Request& request) {
   return Error(ErrorKind::kUsage,
                fmt::format("Requested to allreduce, allgather, or broadcast a tensor with the same "
@@ -110,7 +144,8 @@ class NamedOperations::Engine final {
   void carry_out(const Decision& decision);
   void run(const Decision& decision);
   void complete(std::span<const Request> requests, const std::exception_ptr& error);
-  void end(std::exception_ptr error);
+  void fail(const std::exception_ptr& error);
+  void complete_all();
   void pause(TimePoint idle_since);
   void wake_background();
   void work();
@@ -122,7 +157,6 @@ class NamedOperations::Engine final {
   ProcessGroupPtr group_;
   Options options_;
   bool is_eager_;
-  std::string host_;
   Guarded<State> state_;
   Agreement agreement_;  // used by the thread with the turn
   Guarded<Background> background_;
@@ -135,6 +169,7 @@ NamedOperations::Engine::Engine(ProcessGroupPtr group, Options options)
       options_(std::move(options)),
       is_eager_(group_->capabilities().asynchronous_progress),
       agreement_(global_ranks_of(*group_), agreement_options(options_)) {
+  require_same(*group_, options_);
   if (options_.stall_warning.count() > 0 && group_->size() > 1) {
     std::vector<Rank> all(static_cast<std::size_t>(group_->size()));
     std::iota(all.begin(), all.end(), 0);
@@ -163,7 +198,8 @@ NamedOperations::Engine::~Engine() {
     return std::move(background.thread);
   });
   if (thread.joinable()) thread.join();
-  end(std::make_exception_ptr(Error(ErrorKind::kAborted, "Horovod has been shut down")));
+  fail(std::make_exception_ptr(Error(ErrorKind::kAborted, "Horovod has been shut down")));
+  complete_all();
 }
 
 void NamedOperations::Engine::submit(std::span<const OperationPtr> operations, Waits waits) {
@@ -222,7 +258,10 @@ void NamedOperations::Engine::wait_until(Done&& done) {
         return state_.wait(slice, can_go_on, go_on);
       });
     } catch (const Interrupted& interrupted) {
-      end(std::make_exception_ptr(error_of(interrupted)));
+      fail(std::make_exception_ptr(error_of(interrupted)));
+      const auto is_free = [](const State& state) { return !state.is_driven; };
+      state_.wait(Deadline(TimePoint::max()), is_free, [](const State&) {});
+      complete_all();
       std::rethrow_exception(interrupted.cause);
     }
     if (!drives) return;
@@ -244,11 +283,13 @@ void NamedOperations::Engine::drive_until(Done&& done) {
       }
     }
   } catch (const Interrupted& interrupted) {
-    end(std::make_exception_ptr(error_of(interrupted)));
+    fail(std::make_exception_ptr(error_of(interrupted)));
+    complete_all();
     end_turn();
     std::rethrow_exception(interrupted.cause);
   } catch (...) {
-    end(std::current_exception());
+    fail(std::current_exception());
+    complete_all();
     end_turn();
     throw;
   }
@@ -327,8 +368,8 @@ void NamedOperations::Engine::complete(std::span<const Request> requests,
   });
 }
 
-/// The group has ended, or ends now: all pending operations fail with its first error.
-void NamedOperations::Engine::end(std::exception_ptr error) {
+/// The group has ended, or ends now, with this error, unless it has ended before.
+void NamedOperations::Engine::fail(const std::exception_ptr& error) {
   std::optional<Error> first;
   try {
     std::rethrow_exception(error);
@@ -344,14 +385,19 @@ void NamedOperations::Engine::end(std::exception_ptr error) {
   const bool was_open = state_.update([&](State& state) {
     const bool is_first = !state.ended_by && !state.is_closed;
     if (!state.ended_by) state.ended_by = std::make_exception_ptr(*first);
-    for (const auto& [name, operation] : state.in_flight) {
-      operation->complete(std::make_exception_ptr(*first));
-    }
-    state.in_flight.clear();
-    state.incoming.clear();
     return is_first;
   });
   if (was_open) group_->abort(std::string(first->message()));
+}
+
+/// After `fail`: all pending operations fail with the error of the group. For the thread with the
+/// turn, or when no thread has it: until then a thread may use the memory of the operations.
+void NamedOperations::Engine::complete_all() {
+  state_.update([](State& state) {
+    for (const auto& [name, operation] : state.in_flight) operation->complete(state.ended_by);
+    state.in_flight.clear();
+    state.incoming.clear();
+  });
 }
 
 void NamedOperations::Engine::pause(TimePoint idle_since) {
@@ -423,7 +469,7 @@ void NamedOperations::Engine::work_once() {
       return is_done;
     });
   } catch (...) {
-    // `end` has stored the error, and all waiting threads get it.
+    // `fail` has stored the error, and all waiting threads get it.
   }
 }
 

@@ -58,7 +58,8 @@ struct Options {
 /// its own.
 ///
 /// Order: none between names. Ranks submit an operation with the same name each, before or after
-///   any others. Construction is collective if the stall check is on: it makes a group for it.
+///   any others. Construction is collective: it compares the options, and makes a group for the
+///   stall check. Errors of construction: mismatch, those of ProcessGroup::new_group.
 /// Threads: any number at once.
 /// Errors: submit throws usage for local misuse. wait throws mismatch if ranks have submitted
 ///   different operations under one name: on every rank, and the group stays usable. Errors that
@@ -66,7 +67,8 @@ struct Options {
 class NamedOperations final {
  public:
   NamedOperations(ProcessGroupPtr group, Options options);
-  /// Fails what is pending, on all ranks, with aborted. Does not end the group.
+  /// Fails what is pending, on all ranks, with aborted; that ends the group. If nothing is pending,
+  /// the group stays usable.
   ~NamedOperations();
   NamedOperations(const NamedOperations&) = delete;
   NamedOperations& operator=(const NamedOperations&) = delete;

@@ -309,6 +309,14 @@ TEST(NamedOperations, ReportsAMismatchOnAllRanksAndContinues) {
       Each("mismatch: Mismatched shapes of x: ranks 0 and 1 have [4], but rank 2 has [5] then 3"));
 }
 
+TEST(NamedOperations, RefusesDifferentOptionsOnAllRanks) {
+  const auto results = on_ranks(2, {}, [](const Here& here) {
+    const ProcessGroupPtr other = here.group->split(0);
+    return thrown([&] { NamedOperations(other, {.cache_capacity = 1024 + here.rank}); });
+  });
+  EXPECT_THAT(results, Each(HasSubstr("is 1024 on rank 0, but 1025 on rank 1")));
+}
+
 TEST(NamedOperations, RefusesANameInFlight) {
   const auto results = on_ranks(2, {}, [](const Here& here) {
     std::vector<float> data = {1}, other = {1};

@@ -63,7 +63,8 @@ void ElasticSampler::record_batch(std::size_t batch_size) {
 void ElasticSampler::seek(std::uint64_t epoch, std::size_t processed) {
   shared_->epoch = epoch;
   shared_->processed = std::min(processed, shared_->samples);
-  shared_->divide();
+  // A state may be restored between two rounds. Its sync divides the samples in the next round.
+  if (is_initialized()) shared_->divide();
 }
 
 void ElasticSampler::reset(std::optional<std::size_t> size) {

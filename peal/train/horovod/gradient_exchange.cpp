@@ -231,6 +231,17 @@ void GradientExchange::finish(Unit& unit) {
   }
 }
 
+/// The memory of the gradients belongs to the operations until all have ended.
+void GradientExchange::wait_for_all() {
+  for (const Unit& unit : units_) {
+    try {
+      if (unit.pending) unit.pending->wait();
+    } catch (...) {
+      // The caller handles the first error.
+    }
+  }
+}
+
 void GradientExchange::synchronize() {
   follow_context();
   if (!is_active_ || is_adasum()) return;
@@ -240,6 +251,7 @@ void GradientExchange::synchronize() {
     }
     for (Unit& unit : units_) finish(unit);
   } catch (...) {
+    wait_for_all();
     forget();
     throw;
   }

@@ -83,6 +83,7 @@ class GradientExchange final {
   Tensor gradient_of(Parameter& parameter) const;
   ReductionOptions reduction(const std::string& name) const;
   void finish(Unit& unit);
+  void wait_for_all();
 
   DistributedOptions options_;
   std::weak_ptr<const void> context_;  // of this round of an elastic job

@@ -284,9 +284,12 @@ Handle<Tensors> grouped_reducescatter_async(const Tensors& tensors,
 void barrier(const ProcessSet& process_set) { start_barrier(process_set, Waits::kAtOnce)->wait(); }
 
 Rank join() {
-  const auto operations = current()->world()->operations();
-  if (operations) return internal_errors([&] { return operations->join(); });
-  throw Error(ErrorKind::kUsage, "Horovod has been shut down; use hvd.init().");
+  const ProcessSetPtr world = current()->world();
+  const auto operations = world->operations();
+  if (!operations) throw Error(ErrorKind::kUsage, "Horovod has been shut down; use hvd.init().");
+  const Rank last = internal_errors([&] { return operations->join(); });
+  world->restart_numbers();
+  return last;
 }
 
 }  // namespace peal::hvd

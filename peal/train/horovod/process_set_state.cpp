@@ -60,6 +60,11 @@ std::uint64_t ProcessSetState::next_number(named::Kind kind) {
   return numbers_.at(static_cast<std::size_t>(kind)).fetch_add(1, std::memory_order_relaxed);
 }
 
+void ProcessSetState::restart_numbers() {
+  ++joins_;
+  for (auto& number : numbers_) number.store(joins_ << 32, std::memory_order_relaxed);
+}
+
 void ProcessSetState::keep(std::unique_ptr<InFlight> operation) {
   std::vector<std::unique_ptr<InFlight>> ended;  // destroyed without the lock
   kept_.with([&](std::vector<std::unique_ptr<InFlight>>& kept) {

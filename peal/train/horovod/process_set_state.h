@@ -57,6 +57,9 @@ class ProcessSetState final {
 
   /// 0, 1, ... for each kind of operation: in the names of operations without a name.
   std::uint64_t next_number(named::Kind kind);
+  /// After all ranks have joined: ranks have submitted different numbers of operations, but number
+  /// the next ones alike.
+  void restart_numbers();
 
   /// Keeps `operation` until it has ended.
   void keep(std::unique_ptr<InFlight> operation);
@@ -78,6 +81,7 @@ class ProcessSetState final {
   Rank rank_;
   mutable Guarded<Parts> parts_;
   std::array<std::atomic<std::uint64_t>, kKinds> numbers_ = {};
+  std::uint64_t joins_ = 0;
   Guarded<std::vector<std::unique_ptr<InFlight>>> kept_;
 };
 

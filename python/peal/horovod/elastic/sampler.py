@@ -8,7 +8,7 @@ from typing import Any, Iterator, Sized
 
 import torch.utils.data
 
-from peal.horovod.mpi_ops import rank, size
+from peal.horovod.mpi_ops import is_initialized, rank, size
 
 
 class ElasticSampler(torch.utils.data.Sampler[int]):
@@ -49,7 +49,9 @@ class ElasticSampler(torch.utils.data.Sampler[int]):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.epoch = state_dict["epoch"]
         self.processed_num = state_dict["processed_num"]
-        self.reset()
+        # A state may be restored between two rounds. Its sync divides the samples in the next round.
+        if is_initialized():
+            self.reset()
 
     def state_dict(self) -> dict[str, Any]:
         return {"epoch": self.epoch, "processed_num": self.processed_num}
