@@ -23,7 +23,7 @@ from peal.horovod.elastic import state as states
 @contextlib.contextmanager
 def placed(rank: int, size: int) -> Iterator[None]:
     """The sampler is that of this rank."""
-    with mock.patch.object(sampler, "rank", lambda: rank), mock.patch.object(sampler, "size", lambda: size):
+    with mock.patch.multiple(sampler, rank=lambda: rank, size=lambda: size, is_initialized=lambda: True):
         yield
 
 
@@ -73,6 +73,13 @@ class SamplerTest(unittest.TestCase):
     def test_padding_repeats_samples_as_often_as_needed(self) -> None:
         parts = [list(one) for one in samplers_of(5, 2, None, shuffle=False)]
         self.assertEqual(parts, [[0], [1], [0], [1], [0]])
+
+    def test_a_state_may_be_restored_while_there_are_no_ranks(self) -> None:
+        with placed(0, 2):
+            one = hvd.elastic.ElasticSampler(range(8), shuffle=False)
+        with mock.patch.multiple(sampler, is_initialized=lambda: False):
+            one.load_state_dict({"epoch": 0, "processed_num": 4})
+        self.assertEqual(one.state_dict(), {"epoch": 0, "processed_num": 4})
 
     def test_an_empty_remainder_is_legal(self) -> None:
         for one in samplers_of(3, 4, {"epoch": 0, "processed_num": 4}):
