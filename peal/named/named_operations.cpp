@@ -391,7 +391,7 @@ void NamedOperations::Engine::fail(const std::exception_ptr& error) {
 }
 
 /// After `fail`: all pending operations fail with the error of the group. For the thread with the
-/// turn, or when no thread has it: until then a thread may use the memory of the operations.
+/// turn, or when there is no such thread: until then a thread may use the memory of the operations.
 void NamedOperations::Engine::complete_all() {
   state_.update([](State& state) {
     for (const auto& [name, operation] : state.in_flight) operation->complete(state.ended_by);
