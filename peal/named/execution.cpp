@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -63,11 +64,24 @@ Plan plan_of(const Request& request, int ranks) {
   return {op_of(request.reduction), {request.postscale}};
 }
 
+/// Truncated toward zero. A value outside of the type becomes the nearest one, and NaN becomes 0.
+template <class T>
+T truncated(double value) {
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) {
+    return std::numeric_limits<T>::lowest();
+  }
+  if (value >= static_cast<double>(std::numeric_limits<T>::max())) {
+    return std::numeric_limits<T>::max();
+  }
+  return static_cast<T>(value);
+}
+
 template <class T>
 void scale_integers(void* data, std::size_t count, Scale by) {
   T* const values = static_cast<T*>(data);
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = static_cast<T>(std::trunc(static_cast<double>(values[i]) * by.factor / by.divisor));
+    values[i] = truncated<T>(static_cast<double>(values[i]) * by.factor / by.divisor);
   }
 }
 
@@ -180,9 +194,9 @@ class Scratch {
 };
 
 /// The buffers in order, as one buffer if each begins where the one before it ends.
-class Joined {
+class Contiguous {
  public:
-  explicit Joined(std::vector<Buffer> buffers) : buffers_(std::move(buffers)) {
+  explicit Contiguous(std::vector<Buffer> buffers) : buffers_(std::move(buffers)) {
     for (std::size_t i = 0; i + 1 < buffers_.size(); ++i) {
       const Buffer& one = buffers_[i];
       if (static_cast<std::byte*>(one.data) + bytes_of(one.count, one.dtype).value !=
@@ -204,7 +218,7 @@ class Joined {
 };
 
 /// Returns how to scale the result.
-Scale all_reduce(ProcessGroup& group, const Request& first, const Joined& data) {
+Scale all_reduce(ProcessGroup& group, const Request& first, const Contiguous& data) {
   if (first.reduction == Reduction::kAdasum) {
     const Buffers buffers = data.get();
     for (const Buffer& one : buffers.all()) adasum(group, one);
@@ -229,7 +243,7 @@ void run_all_reduce(ProcessGroup& group, std::span<const Member> members) {
       fill_neutral(buffers.back(), first.reduction);
     }
   }
-  const Scale postscale = all_reduce(group, first, Joined(buffers));
+  const Scale postscale = all_reduce(group, first, Contiguous(buffers));
   for (const Buffer& buffer : buffers) scale(buffer, postscale);
 }
 
@@ -243,7 +257,7 @@ void run_broadcast(ProcessGroup& group, std::span<const Member> members) {
                           ? member.operation->memory().output
                           : scratch.buffer(elements_of(*member.request), first.dtype));
   }
-  group.broadcast(Joined(std::move(buffers)).get(), first.root);
+  group.broadcast(Contiguous(std::move(buffers)).get(), first.root);
 }
 
 /// The rows of all ranks, by member and rank.
