@@ -15,6 +15,7 @@
 #include "peal/base/units.h"
 #include "peal/group/buffer.h"
 #include "peal/group/enum_set.h"
+#include "peal/group/flight_notes.h"
 #include "peal/group/work.h"
 
 namespace peal {
@@ -97,6 +98,9 @@ class Backend {
   /// Makes existing memory reachable for peers, without moving it, while the registration lives.
   /// The registration may outlive the backend. Empty if the backend does not share memory.
   virtual Registration register_memory(std::span<std::byte> memory) = 0;
+
+  /// Notes of this group in the rank's flight record; null if the backend keeps no record.
+  virtual std::shared_ptr<FlightNotes> flight_notes() = 0;
 
   /// Calls InitOptions::interrupt, for a call of the group that waits for a Work. If the program
   /// wants to end the call, the group ends with that reason, and so does the Work.

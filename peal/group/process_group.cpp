@@ -67,6 +67,9 @@ int ProcessGroup::size() const { return state_->size; }
 const std::string& ProcessGroup::name() const { return state_->options.name; }
 Timeout ProcessGroup::timeout() const { return state_->options.timeout; }
 const Capabilities& ProcessGroup::capabilities() const { return state_->capabilities; }
+std::shared_ptr<FlightNotes> ProcessGroup::flight_notes() const {
+  return state_->backend->flight_notes();
+}
 
 Rank ProcessGroup::global_rank(Rank rank) const {
   if (rank < 0 || rank >= size()) {

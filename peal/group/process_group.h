@@ -102,6 +102,9 @@ class ProcessGroup final : public Messages, public Collectives {
   ///   memory for one step; each time one read of /proc/self/maps.
   [[nodiscard]] Registration register_memory(void* memory, Bytes size);
 
+  /// As Backend::flight_notes. For libraries whose operations consist of several of this group's.
+  std::shared_ptr<FlightNotes> flight_notes() const;
+
   /// Ends every operation with Error(aborted, reason), now and in future, on this rank and the
   /// peers.
   void abort(const std::string& reason);

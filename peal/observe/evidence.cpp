@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "peal/observe/named_waits.h"
 #include "peal/observe/operation_text.h"
 #include "peal/observe/phrases.h"
 
@@ -42,6 +43,9 @@ std::string line_of(const JobView& job, const RankView& view) {
     return fmt::format("rank {}: left no record; {}", view.rank, process_text(view));
   }
   std::vector<std::string> parts = {under_way(job, view), finished(job, view)};
+  if (const std::string names = names_in_flight(*view.flight); !names.empty()) {
+    parts.push_back("in flight by name: " + names);
+  }
   if (const auto& first_error = view.flight->first_error) {
     parts.push_back(fmt::format(
         "failed at {} with {}", time_text(first_error->at), name_of(first_error->kind)));

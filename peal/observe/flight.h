@@ -27,6 +27,8 @@ struct FlightGroup {
   std::string name;
   std::size_t size = 0;
   std::vector<Rank> ranks;  // in the world; fewer than `size` if the record had no room for all
+  /// kBackground: no thread of the program waits in its operations.
+  enum class Use : std::uint8_t { kProgram, kBackground } use = Use::kProgram;
 
   friend bool operator==(const FlightGroup&, const FlightGroup&) = default;
 };
@@ -48,6 +50,22 @@ struct FlightOperation {
   bool is_unfinished() const { return !end || failed; }
 
   friend bool operator==(const FlightOperation&, const FlightOperation&) = default;
+};
+
+/// An operation by name, which consists of several operations of its group.
+struct FlightName {
+  std::uint64_t ordinal = 0;  // counts the rank's operations by name, from 1
+  std::uint8_t group = 0;
+  std::string text;  // `allreduce "x"`
+  WallTime submitted;
+  std::optional<WallTime> started;  // nothing: it waited for other ranks to submit it
+  std::optional<WallTime> end;      // nothing: it was in flight
+  bool failed = false;
+
+  /// In flight, or failed.
+  bool is_unfinished() const { return !end || failed; }
+
+  friend bool operator==(const FlightName&, const FlightName&) = default;
 };
 
 /// The first error that the rank knew of.
@@ -84,6 +102,7 @@ struct Flight {
   std::vector<std::string> algorithms;
   std::vector<FlightGroup> groups;
   std::vector<FlightOperation> operations;  // in the order in which they began
+  std::vector<FlightName> names;            // in the order in which they were submitted
   std::size_t torn = 0;                     // entries that were half written
   std::optional<FlightError> first_error;
   std::optional<FlightDeparture> departure;

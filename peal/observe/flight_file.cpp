@@ -141,8 +141,10 @@ std::vector<FlightGroup> groups_of(const Image& bytes,
   std::vector<FlightGroup> groups;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = groups_offset() + i * sizeof(GroupRecord);
-    if (bytes.word(at + offsetof(GroupRecord, written)) != 1) break;
+    const std::uint64_t written = bytes.word(at + offsetof(GroupRecord, written));
+    if ((written & kGroupIsWritten) == 0) break;
     FlightGroup group;
+    if ((written & kGroupIsBackground) != 0) group.use = FlightGroup::Use::kBackground;
     group.name = bytes.text(at + offsetof(GroupRecord, name), kGroupNameSize);
     group.size = std::min<std::size_t>(bytes.half(at + offsetof(GroupRecord, size)),
                                        static_cast<std::size_t>(world_size));
@@ -211,6 +213,45 @@ void read_operations(const Image& bytes, const ClockLine& clock, Flight& flight)
     }
   }
   std::ranges::sort(flight.operations, {}, &FlightOperation::ordinal);
+}
+
+/// Returns nothing if the entry is empty or half written.
+std::optional<FlightName> name_at(const Image& bytes, std::size_t at, const ClockLine& clock) {
+  const std::uint64_t stamp = bytes.word(at + offsetof(NameRecord, stamp));
+  const std::uint64_t submitted = bytes.word(at + offsetof(NameRecord, submitted));
+  const std::uint64_t started = bytes.word(at + offsetof(NameRecord, started));
+  const std::uint64_t end = bytes.word(at + offsetof(NameRecord, end));
+  const std::uint64_t group = bytes.word(at + offsetof(NameRecord, group));
+  std::array<std::uint64_t, kNameWords> words{};
+  for (std::size_t i = 0; i < kNameWords; ++i) {
+    words[i] = bytes.word(at + offsetof(NameRecord, text) + i * sizeof(Word));
+  }
+  const std::uint64_t ended = end & ~kFailedBit;
+  // A start or end before the submission belongs to the operation that had this place before.
+  const bool is_whole = stamp != 0 && group <= kMoreGroups && submitted < kFailedBit &&
+                        stamp == name_stamp_of(stamp >> 16, submitted, group, words) &&
+                        (started == 0 || started >= submitted) && (end == 0 || ended >= submitted);
+  if (!is_whole) return std::nullopt;
+  FlightName name;
+  name.ordinal = stamp >> 16;
+  name.group = static_cast<std::uint8_t>(group);
+  name.text = bytes.text(at + offsetof(NameRecord, text), kNameSize);
+  name.submitted = clock.at(submitted);
+  if (started != 0) name.started = clock.at(started);
+  if (end != 0) name.end = clock.at(ended);
+  name.failed = (end & kFailedBit) != 0;
+  return name;
+}
+
+void read_names(const Image& bytes, const ClockLine& clock, Flight& flight) {
+  const std::size_t begin = names_offset(bytes.half(offsetof(FlightHeader, groups)),
+                                         bytes.half(offsetof(FlightHeader, operations)));
+  for (std::size_t i = 0; i < kNames; ++i) {
+    if (auto name = name_at(bytes, begin + i * sizeof(NameRecord), clock)) {
+      flight.names.push_back(std::move(*name));
+    }
+  }
+  std::ranges::sort(flight.names, {}, &FlightName::ordinal);
 }
 
 std::optional<Rank> accused_in(const Image& bytes, int world_size) {
@@ -295,6 +336,7 @@ Flight parse_flight(std::string_view text, RankBudget& budget) {
   flight.groups =
       groups_of(bytes, bytes.half(offsetof(FlightHeader, groups)), flight.world_size, budget);
   read_operations(bytes, clock, flight);
+  read_names(bytes, clock, flight);
   read_end(bytes, clock, flight);
   return flight;
 }

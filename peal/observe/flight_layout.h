@@ -1,13 +1,15 @@
-// The layout of a rank's flight in its file: a header, a table of groups, and a ring of the last
-// operations. The recorder writes through a mapping, and may be killed at any instruction. The
-// parser (flight_file.h) reads the bytes. Numbers are in the machine's byte order: a file of a
-// machine with another order does not match the magic number.
+// The layout of a rank's flight in its file: a header, a table of groups, a ring of the last
+// operations, and a table of operations by name (peal/named). The recorder writes through a
+// mapping, and may be killed at any instruction. The parser (flight_file.h) reads the bytes.
+// Numbers are in the machine's byte order: a file of a machine with another order does not match
+// the magic number.
 //
 // Data that changes while others read consists of words, each written atomically. Where several
 // words belong together, either the last one written marks the others as complete, or one word is a
 // check of the others. So a reader can drop data that is half written.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -24,7 +26,7 @@ using Word = std::atomic<std::uint64_t>;
 static_assert(sizeof(Word) == sizeof(std::uint64_t) && Word::is_always_lock_free);
 
 inline constexpr std::uint64_t kFlightMagic = 0x3174'6c66'6c61'6570;  // "pealflt1"
-inline constexpr std::uint32_t kFlightVersion = 2;
+inline constexpr std::uint32_t kFlightVersion = 3;
 
 /// A cycle count and the time of day at that moment. Two pairs convert any other count to a time.
 struct ClockPair {
@@ -96,8 +98,12 @@ struct RankRun {
 inline constexpr std::size_t kGroupNameSize = 112;
 inline constexpr std::size_t kRunsOfGroup = 32;
 
+inline constexpr std::uint64_t kGroupIsWritten = 1;
+/// No thread of the program waits in the group's operations.
+inline constexpr std::uint64_t kGroupIsBackground = 2;
+
 struct GroupRecord {
-  Word written;        // 1 when the rest is written
+  Word written;  // kGroupIsWritten when the rest is written, later perhaps | kGroupIsBackground
   std::uint32_t size;  // of the group; the runs hold fewer ranks if there was no room for all
   std::uint32_t runs;
   char name[kGroupNameSize];
@@ -131,6 +137,32 @@ constexpr std::uint64_t stamp_of(std::uint64_t ordinal,
                                  std::uint64_t count) {
   const std::uint64_t mix = ordinal ^ std::rotl(start, 7) ^ std::rotl(sequence, 19) ^
                             std::rotl(kind, 31) ^ std::rotl(count, 47);
+  return ordinal << 16 | (mix * 0x9e37'79b9'7f4a'7c15u) >> 48;
+}
+
+inline constexpr std::size_t kNames = 256;
+inline constexpr std::size_t kNameWords = 11;
+inline constexpr std::size_t kNameSize = kNameWords * sizeof(Word);
+
+/// An operation by name, which consists of several operations of its group. The stamp is written
+/// after `submitted`, `group` and `text`; `started` and `end` later, independently.
+struct NameRecord {
+  Word stamp;             // ordinal << 16 | check; 0: empty or half written
+  Word submitted;         // cycles
+  Word started;           // cycles; 0: waits for other ranks
+  Word end;               // cycles | kFailedBit if it failed; 0: in flight
+  Word group;             // its number
+  Word text[kNameWords];  // ends with a zero byte, or fills its field
+};
+static_assert(sizeof(NameRecord) == 128);
+
+/// The stamp of an operation by name. `ordinal` counts the operations from 1 on.
+constexpr std::uint64_t name_stamp_of(std::uint64_t ordinal,
+                                      std::uint64_t submitted,
+                                      std::uint64_t group,
+                                      const std::array<std::uint64_t, kNameWords>& text) {
+  std::uint64_t mix = ordinal ^ std::rotl(submitted, 7) ^ std::rotl(group, 31);
+  for (const std::uint64_t word : text) mix = std::rotl(mix, 5) ^ (word * 0x9e37'79b9'7f4a'7c15u);
   return ordinal << 16 | (mix * 0x9e37'79b9'7f4a'7c15u) >> 48;
 }
 
@@ -183,8 +215,11 @@ constexpr std::size_t groups_offset() { return (sizeof(FlightHeader) + 63) / 64 
 constexpr std::size_t operations_offset(std::size_t groups) {
   return groups_offset() + groups * sizeof(GroupRecord);
 }
-constexpr std::size_t flight_size(std::size_t groups, std::size_t operations) {
+constexpr std::size_t names_offset(std::size_t groups, std::size_t operations) {
   return operations_offset(groups) + operations * sizeof(OperationRecord);
+}
+constexpr std::size_t flight_size(std::size_t groups, std::size_t operations) {
+  return names_offset(groups, operations) + kNames * sizeof(NameRecord);
 }
 static_assert(sizeof(GroupRecord) % 64 == 0);
 

@@ -119,7 +119,10 @@ FlightRecorder::FlightRecorder(const RecorderOptions& options, std::byte* memory
       header_(*new (memory) FlightHeader()),
       groups_(reinterpret_cast<GroupRecord*>(memory + groups_offset()), options.groups),
       ring_(reinterpret_cast<OperationRecord*>(memory + operations_offset(options.groups)),
-            options.operations) {
+            options.operations),
+      names_(std::span<NameRecord, kNames>(
+          reinterpret_cast<NameRecord*>(memory + names_offset(options.groups, options.operations)),
+          kNames)) {
   header_.version = kFlightVersion;
   header_.rank = static_cast<std::uint32_t>(options.rank);
   header_.world_size = static_cast<std::uint32_t>(options.world_size);
@@ -135,6 +138,7 @@ FlightRecorder::FlightRecorder(const RecorderOptions& options, std::byte* memory
   // This also touches each page: a first touch later would cost an operation a microsecond.
   std::uninitialized_value_construct(groups_.begin(), groups_.end());
   std::uninitialized_value_construct(ring_.begin(), ring_.end());
+  names_.clear();
   constexpr auto kLook = static_cast<std::uint64_t>(std::chrono::nanoseconds(kFirstLook).count());
   while (wall_clock() - start < kLook) {
   }
@@ -155,9 +159,14 @@ std::uint8_t FlightRecorder::add_group(std::string_view name,
   copy_text(name, record.name);
   record.size = static_cast<std::uint32_t>(ranks.size());
   record.runs = to_runs(ranks, record.ranks);
-  record.written.store(1, kRelease);
+  record.written.store(kGroupIsWritten, kRelease);
   renew_clock();
   return static_cast<std::uint8_t>(number);
+}
+
+void FlightRecorder::is_background(std::uint8_t group) noexcept {
+  if (group < groups_.size())
+    groups_[group].written.store(kGroupIsWritten | kGroupIsBackground, kRelease);
 }
 
 void FlightRecorder::renew_clock() noexcept {
@@ -235,6 +244,9 @@ void FlightRecorder::end(const Slot& place, Ending ending) noexcept {
 // ---- the rank
 
 void FlightRecorder::failed(std::uint8_t group, const Error& cause) noexcept {
+  // The program does not notice the end of a background group.
+  if (group < groups_.size() && (groups_[group].written.load(kRelaxed) & kGroupIsBackground) != 0)
+    return;
   if (has_failed_.exchange(true)) return;
   renew_clock();
   const ErrorDetails& details = cause.details();
@@ -260,6 +272,10 @@ void FlightRecorder::left(Departure departure) noexcept {
 }
 
 std::string FlightRecorder::current(std::uint8_t group) const {
+  const bool is_background =
+      group < groups_.size() && (groups_[group].written.load(kRelaxed) & kGroupIsBackground) != 0;
+  if (is_background) return "";
+  if (std::string names = names_.in_flight(group); !names.empty()) return names;
   struct Found {
     std::uint64_t ordinal = 0;
     std::uint64_t sequence = 0;

@@ -56,9 +56,15 @@ class GroupRecorder final {
     if (recorder_ && number_ == 0) recorder_->left(departure);
   }
 
-  /// The latest operation of this group that has not ended; empty without one or without a
-  /// recorder.
+  /// As FlightRecorder::current; empty without a recorder.
   std::string current() const { return recorder_ ? recorder_->current(number_) : ""; }
+  /// The names in flight, if the group has operations by name; otherwise `operation`. For errors.
+  std::string in_words(std::string operation) const {
+    std::string names = recorder_ ? recorder_->names().in_flight(number_) : "";
+    return names.empty() ? operation : names;
+  }
+
+  std::uint8_t number() const { return number_; }
 
   const std::shared_ptr<FlightRecorder>& recorder() const { return recorder_; }
 

@@ -5,6 +5,14 @@
 #include "peal/observe/operation_text.h"
 
 namespace peal::observe {
+namespace {
+
+bool is_background(const Flight& flight, const FlightOperation& operation) {
+  const FlightGroup* const group = group_of(flight, operation);
+  return group != nullptr && group->use == FlightGroup::Use::kBackground;
+}
+
+}  // namespace
 
 JobView::JobView(std::span<const Flight> flights, std::span<const RankEnd> ends) {
   std::map<Rank, RankView> ranks;
@@ -53,7 +61,7 @@ const FlightOperation* JobView::unfinished(Rank rank) const {
   if (flight == nullptr) return nullptr;
   const FlightOperation* message = nullptr;
   for (const FlightOperation& operation : flight->operations) {
-    if (!operation.is_unfinished()) continue;
+    if (!operation.is_unfinished() || is_background(*flight, operation)) continue;
     if (!is_message(operation.kind.operation)) return &operation;
     if (message == nullptr) message = &operation;
   }
@@ -65,7 +73,7 @@ const FlightOperation* JobView::last_finished(Rank rank) const {
   if (flight == nullptr) return nullptr;
   const FlightOperation* last = nullptr;
   for (const FlightOperation& operation : flight->operations) {
-    if (operation.is_unfinished()) continue;
+    if (operation.is_unfinished() || is_background(*flight, operation)) continue;
     if (last == nullptr || *operation.end >= *last->end) last = &operation;
   }
   return last;

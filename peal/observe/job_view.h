@@ -54,7 +54,8 @@ class JobView final {
   const std::map<std::string, GroupView>& groups() const { return groups_; }
 
   /// The operation that the rank is or was in: the first collective that it has not finished, else
-  /// the first unfinished message. Null if all its operations are finished.
+  /// the first unfinished message. Null if all its operations are finished. Operations of
+  /// background groups do not count, here and in `last_finished`.
   const FlightOperation* unfinished(Rank rank) const;
   /// The operation that the rank finished last; null if it has finished no operation.
   const FlightOperation* last_finished(Rank rank) const;

@@ -29,6 +29,20 @@ std::vector<std::string> runs_of(const std::vector<Rank>& ranks) {
   return runs;
 }
 
+/// The operations by name that the operation was for, as names_text. Empty if its group has none.
+std::string names_behind(const Flight& flight, const FlightOperation& operation) {
+  std::vector<std::string> names;
+  for (const FlightName& name : flight.names) {
+    if (name.group != operation.kind.group) continue;
+    if (operation.is_unfinished()) {
+      if (name.is_unfinished()) names.push_back(name.text);
+    } else if (!name.is_unfinished()) {
+      names = {name.text};  // the last one
+    }
+  }
+  return names_text(names);
+}
+
 }  // namespace
 
 std::string time_text(WallTime time) {
@@ -65,9 +79,11 @@ std::string ranks_text(const std::vector<Rank>& ranks) {
 
 std::string operation_text(const Flight& flight, const FlightOperation& operation) {
   const FlightGroup* const group = group_of(flight, operation);
-  return fmt::format("{} of {}",
-                     describe(operation.kind, operation.sequence, operation.count),
-                     group != nullptr ? "the group " + group->name : "a group without a name here");
+  const std::string names = names_behind(flight, operation);
+  return fmt::format(
+      "{} of {}",
+      names.empty() ? describe(operation.kind, operation.sequence, operation.count) : names,
+      group != nullptr ? "the group " + group->name : "a group without a name here");
 }
 
 std::string group_text(const Flight& flight, std::uint8_t group) {

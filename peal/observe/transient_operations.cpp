@@ -11,6 +11,12 @@ bool was_under_way(const FlightOperation& operation, const Flight& before) {
   });
 }
 
+bool was_in_flight(const FlightName& name, const Flight& before) {
+  return std::ranges::any_of(before.names, [&](const FlightName& earlier) {
+    return earlier.ordinal == name.ordinal && !earlier.end;
+  });
+}
+
 }  // namespace
 
 void drop_transient_operations(std::span<const Flight> before, std::vector<Flight>& now) {
@@ -19,6 +25,9 @@ void drop_transient_operations(std::span<const Flight> before, std::vector<Fligh
     if (earlier == before.end()) continue;
     std::erase_if(flight.operations, [&](const FlightOperation& operation) {
       return operation.is_under_way() && !was_under_way(operation, *earlier);
+    });
+    std::erase_if(flight.names, [&](const FlightName& name) {
+      return !name.end && !was_in_flight(name, *earlier);
     });
   }
 }

@@ -9,6 +9,7 @@
 #include "peal/observe/evidence.h"
 #include "peal/observe/job_view.h"
 #include "peal/observe/make_diagnosis.h"
+#include "peal/observe/named_waits.h"
 #include "peal/observe/phrases.h"
 #include "peal/observe/straggler.h"
 #include "peal/observe/waits.h"
@@ -398,6 +399,7 @@ Diagnosis diagnose(std::span<const Flight> flights, std::span<const RankEnd> end
   }
   if (!job.ranks().empty() && std::ranges::all_of(job.ranks(), was_stopped)) return nothing(job);
   if (auto diagnosis = silent_loss(job)) return *diagnosis;
+  if (auto diagnosis = named_wait(job)) return *diagnosis;
   if (auto diagnosis = disagreement(job)) return *diagnosis;
   if (const std::optional<Rank> waiter = first_that_waits(job)) return wait_of(job, *waiter);
   if (auto diagnosis = straggler(job)) return *diagnosis;

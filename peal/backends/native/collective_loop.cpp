@@ -198,7 +198,7 @@ void CollectiveLoop::carry_out(const Request& request, Due due, Backoff backoff)
       throw;
     } catch (const std::exception&) {
       record_missing_rank(record);
-      throw with_operation(current_error(describe(request)), collective_.describe());
+      throw with_operation(current_error(describe(request)), current());
     }
   } catch (const engine::PeerClosed& end) {
     parts_.group_error.set(closed(end.peer));
@@ -293,6 +293,11 @@ void CollectiveLoop::check_progress_reports() {
   end_turn();
 }
 
+/// The operation under way, for errors; its names, if it serves operations by name.
+std::string CollectiveLoop::current() const {
+  return parts_.recorder.in_words(collective_.describe());
+}
+
 Error CollectiveLoop::closed(Rank peer) {
   const Deadline deadline = Deadline::after(kWaitForCause);
   while (!parts_.group_error.is_set() && !parts_.departure(peer) && !deadline.passed()) {
@@ -300,8 +305,8 @@ Error CollectiveLoop::closed(Rank peer) {
   }
   if (parts_.group_error.is_set()) return parts_.group_error.cause();
   const std::optional<Departure> departure = parts_.departure(peer);
-  return departure ? parts_.lost_peers.left(peer, *departure, collective_.describe())
-                   : parts_.lost_peers.lost(peer, collective_.describe());
+  return departure ? parts_.lost_peers.left(peer, *departure, current())
+                   : parts_.lost_peers.lost(peer, current());
 }
 
 void CollectiveLoop::check_deadlines(Due& due) {
@@ -334,7 +339,7 @@ Error CollectiveLoop::never_begun(const mail::Ticket& late) const {
                   parts_.self,
                   parts_.group,
                   static_cast<double>(late.timeout().count()) / 1000.0,
-                  collective_.describe(),
+                  current(),
                   missing_ranks_text()),
       details_of_missing());
 }
@@ -343,7 +348,7 @@ Error CollectiveLoop::timed_out(Timeout timeout) const {
   return Error(
       ErrorKind::kTimeout,
       fmt::format("{} on rank {} of the group {} has not ended within {} s. Waiting for {}",
-                  collective_.describe(),
+                  current(),
                   parts_.self,
                   parts_.group,
                   static_cast<double>(timeout.count()) / 1000.0,
@@ -353,8 +358,8 @@ Error CollectiveLoop::timed_out(Timeout timeout) const {
 
 ErrorDetails CollectiveLoop::details_of_missing() const {
   const std::vector<Rank>& missing = collective_.waiting_for();
-  if (missing.empty()) return {.operation = collective_.describe()};
-  return parts_.lost_peers.details_of_missing(missing.front(), collective_.describe());
+  if (missing.empty()) return {.operation = current()};
+  return parts_.lost_peers.details_of_missing(missing.front(), current());
 }
 
 std::string CollectiveLoop::missing_ranks_text() const {

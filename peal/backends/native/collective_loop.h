@@ -131,6 +131,7 @@ class CollectiveLoop {
   void check_deadlines(Due& due);
   /// Calls the interrupt once in kInterruptEvery.
   void interrupt_now_and_then(Due& due);
+  std::string current() const;
   Error closed(Rank peer);
   Error never_begun(const mail::Ticket& late) const;
   Error timed_out(Timeout timeout) const;

@@ -58,6 +58,26 @@ Memory allocate_plain(Bytes size) {
                 [](std::byte* m) { ::operator delete(m, kAlignment); });
 }
 
+class RecordedNotes final : public FlightNotes {
+ public:
+  RecordedNotes(std::shared_ptr<observe::FlightRecorder> recorder, std::uint8_t group)
+      : recorder_(std::move(recorder)), group_(group) {}
+
+  Place submitted(std::string_view text) noexcept override {
+    return recorder_->names().submitted(group_, text);
+  }
+  void started(Place place) noexcept override { recorder_->names().started(place); }
+  void ended(Place place, Ending ending) noexcept override {
+    using Recorded = observe::NameTable::Ending;
+    recorder_->names().ended(place, ending == Ending::kWell ? Recorded::kWell : Recorded::kFailed);
+  }
+  void group_is_background() noexcept override { recorder_->is_background(group_); }
+
+ private:
+  const std::shared_ptr<observe::FlightRecorder> recorder_;
+  const std::uint8_t group_;
+};
+
 class NativeBackend final : public Backend {
  public:
   NativeBackend(Options options, std::unique_ptr<transport::Transport> transport)
@@ -176,6 +196,11 @@ class NativeBackend final : public Backend {
     return Registration(memory.data(), [owner = *window](void* m) mutable {
       owner.deregister_memory(static_cast<const std::byte*>(m));
     });
+  }
+
+  std::shared_ptr<FlightNotes> flight_notes() override {
+    if (!recorder_.recorder()) return nullptr;
+    return std::make_shared<RecordedNotes>(recorder_.recorder(), recorder_.number());
   }
 
   void ask_interrupt() override {

@@ -71,6 +71,7 @@ class IdleBackend final : public Backend {
 
   Registration register_memory(std::span<std::byte>) override { return {}; }
 
+  std::shared_ptr<FlightNotes> flight_notes() override { return nullptr; }
   void ask_interrupt() override {}
   void abort(const Error&, Departure) noexcept override {}
   void check_may_end() const override {}

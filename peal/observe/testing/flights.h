@@ -72,6 +72,15 @@ class FlightOf final {
     flight_.operations.back().sequence = 3;  // its tag
     return *this;
   }
+  /// Adds an operation by name of the group world. `end` 0: in flight.
+  FlightOf& submitted(std::string name, int start, int end = 0) {
+    FlightName& added = flight_.names.emplace_back();
+    added.ordinal = flight_.names.size();
+    added.text = std::move(name);
+    added.submitted = at_ms(start);
+    if (end != 0) added.end = at_ms(end);
+    return *this;
+  }
   FlightOf& waited(int milliseconds, Rank rank) {
     flight_.operations.back().waited = std::chrono::milliseconds(milliseconds);
     flight_.operations.back().waited_for = rank;
