@@ -148,10 +148,10 @@ std::vector<Decision> Agreement::decide(std::span<const std::string> announcemen
   for (std::size_t rank = 0; rank < announcements_of_all.size(); ++rank) {
     read(static_cast<Rank>(rank), announcements_of_all[rank]);
   }
+  std::vector<Decision> decisions = fail_uneven_groups();
   std::vector<Complete> complete = complete_operations();
   keep_whole_groups(complete);
 
-  std::vector<Decision> decisions;
   std::vector<Request> good;
   for (const Complete& one : complete) {
     settle(one);
@@ -166,6 +166,7 @@ std::vector<Decision> Agreement::decide(std::span<const std::string> announcemen
     decisions.push_back(
         {.kind = Decision::Kind::kRun, .requests = std::move(batch), .problem = {}});
   }
+  forget_other_sizes();
   if (std::optional<Decision> joined = end_of_join()) decisions.push_back(std::move(*joined));
   return decisions;
 }
@@ -183,6 +184,7 @@ void Agreement::read(Rank rank, const std::string& announcements) {
       announced.by_rank.resize(joined_.size());
     }
     arrivals_.push_back({request.name, rank});
+    if (!request.group.empty()) note_group(rank, request);
     announced.by_rank[static_cast<std::size_t>(rank)] = std::move(request);
     if (is_complete(announced)) complete_.emplace(announced.number, entry->first);
   }
@@ -192,6 +194,81 @@ void Agreement::read(Rank rank, const std::string& announcements) {
   join_order_.push_back(rank);
   for (const auto& [name, announced] : announced_) {
     if (is_complete(announced)) complete_.emplace(announced.number, name);
+  }
+}
+
+void Agreement::note_group(Rank rank, const Request& request) {
+  AnnouncedGroup& group = groups_[request.group];
+  group.by_rank.resize(joined_.size());
+  AnnouncedGroup::OfRank& mine = group.by_rank[static_cast<std::size_t>(rank)];
+  mine.announced = mine.size == request.group_size ? mine.announced + 1 : 1;
+  mine.size = request.group_size;
+  if (std::ranges::find(group.names, request.name) == group.names.end()) {
+    group.names.push_back(request.name);
+  }
+}
+
+bool Agreement::is_uneven(const AnnouncedGroup& group) const {
+  int size = 0;
+  for (const AnnouncedGroup::OfRank& one : group.by_rank) {
+    if (one.size != 0 && size != 0 && one.size != size) return true;
+    if (one.size != 0) size = one.size;
+  }
+  return false;
+}
+
+bool Agreement::is_announced_by_all(const AnnouncedGroup& group) const {
+  for (std::size_t rank = 0; rank < joined_.size(); ++rank) {
+    const AnnouncedGroup::OfRank& one = group.by_rank[rank];
+    const bool is_whole = one.size != 0 && one.announced >= one.size;
+    if (!is_whole && !(joined_[rank] && one.size == 0)) return false;
+  }
+  return true;
+}
+
+/// Ranks name the members of their groups by the size, as in "x_1of2". So operations of a group
+/// that is uneven never become complete by themselves.
+std::vector<Decision> Agreement::fail_uneven_groups() {
+  std::vector<Decision> decisions;
+  std::erase_if(groups_, [&](const auto& entry) {
+    const auto& [name, group] = entry;
+    if (!is_uneven(group) || !is_announced_by_all(group)) return false;
+    std::vector<Side> sides;
+    for (std::size_t rank = 0; rank < group.by_rank.size(); ++rank) {
+      const int size = group.by_rank[rank].size;
+      if (size == 0) continue;
+      const std::string value = fmt::format("{} tensor{}", size, size == 1 ? "" : "s");
+      auto side = std::ranges::find(sides, value, &Side::value);
+      if (side == sides.end()) side = sides.insert(sides.end(), Side{.value = value, .ranks = {}});
+      side->ranks.push_back(global_ranks_[rank]);
+    }
+    Decision& decision = decisions.emplace_back();
+    decision.kind = Decision::Kind::kFail;
+    decision.problem = fmt::format("Mismatched sizes of the group {}: {}", name, sides_text(sides));
+    for (const std::string& member : group.names) {
+      const auto announced = announced_.find(member);
+      const auto request = std::ranges::find_if(announced->second.by_rank,
+                                                [](const auto& one) { return one.has_value(); });
+      decision.requests.push_back(**request);
+      complete_.erase(announced->second.number);
+      announced_.erase(announced);
+    }
+    return true;
+  });
+  return decisions;
+}
+
+/// If a rank has announced a group, other ranks cannot vote for a remembered group of another size
+/// under the same name: they announce it, and the difference is noticed.
+void Agreement::forget_other_sizes() {
+  for (const Arrival& arrival : arrivals_) {
+    const auto announced = announced_.find(arrival.name);
+    if (announced == announced_.end()) continue;
+    const Request& request = *announced->second.by_rank[static_cast<std::size_t>(arrival.rank)];
+    if (request.group.empty()) continue;
+    for (const std::size_t number : cache_.members_of(request.group)) {
+      if (cache_.at(number).group_size != request.group_size) forget(number);
+    }
   }
 }
 
@@ -235,12 +312,11 @@ std::string Agreement::problem_while_joined(const Request& request) const {
   }
   std::ranges::sort(ranks);
   return fmt::format(
-      "{} is not supported with Join at this time. {} ({}) has no data on {}, "
-      "because there join() was called",
+      "{} is not supported with Join at this time. {} ({}) cannot run, because {} called join()",
       operation,
       operation,
       request.name,
-      ranks_text(ranks));
+      ranks_text(ranks) + (ranks.size() == 1 ? " has" : " have"));
 }
 
 std::string Agreement::problem_of(const Announced& announced) const {
@@ -284,7 +360,9 @@ void Agreement::keep_whole_groups(std::vector<Complete>& complete) const {
     if (one.request.group.empty()) return false;
     const Group& group = groups.at(one.request.group);
     one.problem = group.problem;
-    return group.members < one.request.group_size;
+    const auto announced = groups_.find(one.request.group);
+    const bool fails_later = announced != groups_.end() && is_uneven(announced->second);
+    return fails_later || group.members < one.request.group_size;
   });
 }
 
@@ -300,6 +378,8 @@ void Agreement::settle(const Complete& complete) {
   }
   complete_.erase(announced->second.number);
   announced_.erase(announced);
+  const std::string& group_name = complete.request.group;
+  if (!group_name.empty()) groups_.erase(group_name);
   if (!complete.problem.empty() || !is_remembered(complete.request)) return;
   if (const auto evicted = cache_.insert(complete.request)) announce_instead(*evicted);
 }

@@ -45,7 +45,8 @@ struct AgreementOptions {
 ///      that the ranks do not remember; otherwise an empty list;
 ///   4. carries out the decisions, in their order.
 /// A remembered operation runs when all ranks have voted for it, another when all ranks have
-/// announced it. Members of a group run when all members can run.
+/// announced it. Members of a group run when all members can run. If ranks have groups of different
+/// sizes under one name, all members fail when all ranks have announced their group.
 /// Threads: one.
 class Agreement {
  public:
@@ -75,6 +76,15 @@ class Agreement {
     std::uint64_t number = 0;  // in the order of the first announcements
     std::vector<std::optional<Request>> by_rank;
   };
+  /// A group, as the ranks have announced it.
+  struct AnnouncedGroup {
+    struct OfRank {
+      int size = 0;       // 0: not announced
+      int announced = 0;  // members
+    };
+    std::vector<OfRank> by_rank;
+    std::vector<std::string> names;  // of members, of any rank
+  };
   /// An operation that all ranks have.
   struct Complete {
     Request request;
@@ -85,6 +95,11 @@ class Agreement {
   void forget(std::size_t number);
   void announce_instead(std::size_t number);
   void read(Rank rank, const std::string& announcements);
+  void note_group(Rank rank, const Request& request);
+  bool is_uneven(const AnnouncedGroup& group) const;
+  bool is_announced_by_all(const AnnouncedGroup& group) const;
+  std::vector<Decision> fail_uneven_groups();
+  void forget_other_sizes();
   bool is_complete(const Announced& announced) const;
   std::string problem_while_joined(const Request& request) const;
   std::string problem_of(const Announced& announced) const;
@@ -100,6 +115,7 @@ class Agreement {
   ResponseCache cache_;
   std::unordered_map<std::string, Announced> announced_;
   std::map<std::uint64_t, std::string> complete_;  // names of announced_, by number
+  std::map<std::string, AnnouncedGroup> groups_;   // that have not run or failed, by name
   std::uint64_t next_number_ = 0;
   std::vector<bool> joined_;  // by rank
   std::vector<Rank> join_order_;

@@ -185,6 +185,65 @@ TEST(Agreement, FailsAWholeGroup) {
   }
 }
 
+Request member_of(int size, int number) {
+  return member("g_" + std::to_string(number) + "of" + std::to_string(size), size);
+}
+
+TEST(Agreement, FailsGroupsOfDifferentSizesOnAllRanks) {
+  Ranks ranks(3);
+  const auto add = [&](int rank, int size) {
+    for (int i = 1; i <= size; ++i) ranks[rank].add(member_of(size, i));
+  };
+  const std::string failure =
+      "fail (Mismatched sizes of the group g: ranks 0 and 2 have 2 tensors, but rank 1 has 3 "
+      "tensors) ";
+  add(0, 2);
+  add(1, 3);
+  EXPECT_THAT(ranks.round(), IsEmpty());  // rank 2 is also needed
+  add(2, 2);
+  EXPECT_EQ(Ranks::text(ranks.round()), failure + "g_1of2 g_2of2 g_1of3 g_2of3 g_3of3; ");
+  for (int rank = 0; rank < 3; ++rank) add(rank, 2);
+  EXPECT_EQ(Ranks::text(ranks.round()), "run g_1of2 g_2of2; ");
+  // Now two ranks have a group that is remembered.
+  add(0, 2);
+  EXPECT_THAT(ranks.round(), IsEmpty());
+  add(1, 3);
+  EXPECT_THAT(ranks.round(), IsEmpty());
+  add(2, 2);
+  EXPECT_EQ(Ranks::text(ranks.round()), failure + "g_1of3 g_2of3 g_3of3 g_1of2 g_2of2; ");
+  for (int rank = 0; rank < 3; ++rank) add(rank, 2);
+  EXPECT_EQ(Ranks::text(ranks.round()), "run g_1of2 g_2of2; ");
+  for (int rank = 0; rank < 3; ++rank) add(rank, 3);
+  EXPECT_EQ(Ranks::text(ranks.round()), "run g_1of3 g_2of3 g_3of3; ");
+}
+
+TEST(Agreement, FailsGroupsOfDifferentSizesWithTheSameNames) {
+  Ranks ranks(2);
+  for (int step = 0; step < 2; ++step) {
+    ranks[0].add(member("a", 2));
+    ranks[0].add(member("b", 2));
+    ranks[1].add(member("a", 3));
+    ranks[1].add(member("b", 3));
+    ranks[1].add(member("c", 3));
+    EXPECT_EQ(Ranks::text(ranks.round()),
+              "fail (Mismatched sizes of the group g: rank 0 has 2 tensors, but rank 1 has 3 "
+              "tensors) a b c; ");
+    ranks.add_everywhere(member("a", 2));
+    ranks.add_everywhere(member("b", 2));
+    EXPECT_EQ(Ranks::text(ranks.round()), "run a b; ");
+  }
+}
+
+TEST(Agreement, ComparesTheSizesOfGroupsWithoutRanksThatHaveJoined) {
+  Ranks ranks(3);
+  ranks[2].join();
+  ranks[0].add(member_of(1, 1));
+  ranks[1].add(member_of(2, 1));
+  ranks[1].add(member_of(2, 2));
+  EXPECT_THAT(Ranks::text(ranks.round()),
+              HasSubstr("rank 0 has 1 tensor, but rank 1 has 2 tensors"));
+}
+
 TEST(Agreement, RunsAllReducesWithoutRanksThatHaveJoined) {
   Ranks ranks(3);
   ranks.add_everywhere(sum_named("x"));
@@ -219,7 +278,8 @@ TEST(Agreement, RefusesOtherOperationsWhileARankHasJoined) {
     const auto decisions = ranks.round();
     ASSERT_THAT(decisions, SizeIs(1));
     EXPECT_THAT(decisions[0].problem, HasSubstr("is not supported with Join at this time"));
-    EXPECT_THAT(decisions[0].problem, HasSubstr("rank 1"));
+    EXPECT_THAT(decisions[0].problem,
+                HasSubstr("(x) cannot run, because rank 1 has called join()"));
 
     Ranks all(2, {.runs_all_kinds_while_joined = true});
     all[1].join();

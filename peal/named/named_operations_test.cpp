@@ -1,14 +1,12 @@
 #include "peal/named/named_operations.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
-#include <future>
-#include <memory>
-#include <mutex>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <map>
 #include <numeric>
 #include <random>
 #include <string>
@@ -18,9 +16,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
-#include "peal/base/error.h"
-#include "peal/init/init.h"
+#include "peal/named/testing/ranks.h"
 
 namespace peal::named {
 namespace {
@@ -29,97 +27,6 @@ using namespace std::chrono_literals;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "peal-named-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// A rank as a thread of the test.
-struct Here {
-  ProcessGroupPtr group;
-  NamedOperations& named;
-  Rank rank;
-  int size;
-};
-
-template <class Body>
-auto on_ranks(int ranks, const Options& options, Body body) {
-  using Result = std::invoke_result_t<Body, const Here&>;
-  const TemporaryFolder folder;
-  std::vector<std::future<Result>> running;
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    running.push_back(std::async(std::launch::async, [&, rank] {
-      InitOptions init;
-      init.init_method = "file://" + (folder.path() / "store").string();
-      init.rank = rank;
-      init.world_size = ranks;
-      init.timeout = 60s;
-      const ProcessGroupPtr group = init_process_group(init);
-      NamedOperations named(group, options);
-      return body(Here{group, named, rank, ranks});
-    }));
-  }
-  std::vector<Result> results;
-  for (auto& one : running) results.push_back(one.get());
-  return results;
-}
-
-template <class T>
-NamedOperations::Submission all_reduce(std::string name, std::vector<T>& data, Reduction op) {
-  NamedOperations::Submission submission;
-  submission.request.name = std::move(name);
-  submission.request.dtype = dtype_of<T>;
-  submission.request.reduction = op;
-  submission.request.shape = {static_cast<std::int64_t>(data.size())};
-  submission.memory.output = data;
-  return submission;
-}
-
-template <class T>
-NamedOperations::Submission with_kind(Kind kind,
-                                      std::string name,
-                                      std::vector<T>& in,
-                                      std::vector<T>& out) {
-  NamedOperations::Submission submission;
-  submission.request.name = std::move(name);
-  submission.request.kind = kind;
-  submission.request.dtype = dtype_of<T>;
-  submission.request.shape = {static_cast<std::int64_t>(in.size())};
-  submission.memory.input = in;
-  submission.memory.output = out;
-  submission.memory.allocate = [&out](std::span<const std::int64_t> rows) {
-    out.resize(
-        static_cast<std::size_t>(std::accumulate(rows.begin(), rows.end(), std::int64_t{0})));
-    return Buffer(out);
-  };
-  return submission;
-}
-
-/// The kind and the text of the error that `call` throws.
-template <class Call>
-std::string thrown(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 class OnRanks : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(NamedOperations, OnRanks, ::testing::Range(1, 5));
@@ -174,6 +81,23 @@ TEST_P(OnRanks, ScalesAndTruncatesIntegers) {
     return data;
   });
   EXPECT_THAT(results, Each(ElementsAre(7, -7, 49, 9, -9, 3, 3, -1)));
+}
+
+TEST_P(OnRanks, IntegersThatAreScaledBeyondTheirTypeBecomeTheNearestValue) {
+  const auto results = on_ranks(GetParam(), {}, [](const Here& here) {
+    std::vector<std::int64_t> data = {1, -1, std::numeric_limits<std::int64_t>::max(), 0};
+    auto submission = all_reduce("x", data, Reduction::kMax);
+    submission.request.postscale = 1e30;
+    here.named.wait(*here.named.submit(std::move(submission)));
+    std::vector<std::int8_t> small = {100, -100};
+    submission = all_reduce("y", small, Reduction::kMin);
+    submission.request.prescale = 1.5;
+    here.named.wait(*here.named.submit(std::move(submission)));
+    data.insert(data.end(), small.begin(), small.end());
+    return data;
+  });
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_THAT(results, Each(ElementsAre(kMost, -kMost - 1, kMost, 0, 127, -128)));
 }
 
 TEST_P(OnRanks, RunsAThousandNamesInRandomOrder) {
@@ -295,47 +219,6 @@ TEST(NamedOperations, AdasumFollowsTheFormulaAndGivesTheSameBits) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-TEST(NamedOperations, ReportsAMismatchOnAllRanksAndContinues) {
-  const auto results = on_ranks(3, {}, [](const Here& here) {
-    std::vector<float> data(here.rank == 2 ? 5 : 4, 1);
-    const auto bad = here.named.submit(all_reduce("x", data, Reduction::kSum));
-    const std::string text = thrown([&] { here.named.wait(*bad); });
-    std::vector<float> good = {1};
-    here.named.wait(*here.named.submit(all_reduce("x", good, Reduction::kSum)));
-    return text + fmt::format(" then {}", good[0]);
-  });
-  EXPECT_THAT(
-      results,
-      Each("mismatch: Mismatched shapes of x: ranks 0 and 1 have [4], but rank 2 has [5] then 3"));
-}
-
-TEST(NamedOperations, RefusesDifferentOptionsOnAllRanks) {
-  const auto results = on_ranks(2, {}, [](const Here& here) {
-    const ProcessGroupPtr other = here.group->split(0);
-    return thrown([&] { NamedOperations(other, {.cache_capacity = 1024 + here.rank}); });
-  });
-  EXPECT_THAT(results, Each(HasSubstr("is 1024 on rank 0, but 1025 on rank 1")));
-}
-
-TEST(NamedOperations, RefusesANameInFlight) {
-  const auto results = on_ranks(2, {}, [](const Here& here) {
-    std::vector<float> data = {1}, other = {1};
-    std::string text;
-    if (here.rank == 0) {
-      const auto first = here.named.submit(all_reduce("x", data, Reduction::kSum));
-      text = thrown([&] { here.named.submit(all_reduce("x", other, Reduction::kSum)); });
-      here.group->barrier();
-      here.named.wait(*first);
-    } else {
-      here.group->barrier();
-      here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum)));
-    }
-    return text + fmt::format("{}", data[0]);
-  });
-  EXPECT_THAT(results[0], HasSubstr("usage: Requested to allreduce"));
-  EXPECT_THAT(results[1], "2");
-}
-
 TEST(NamedOperations, BarrierDoesNotWaitForPendingOperations) {
   const auto results = on_ranks(2, {}, [](const Here& here) {
     std::vector<float> data = {1};
@@ -351,68 +234,6 @@ TEST(NamedOperations, BarrierDoesNotWaitForPendingOperations) {
     return fmt::format("{} {}", was_completed, data[0]);
   });
   EXPECT_THAT(results, Each("false 2"));
-}
-
-TEST(NamedOperations, JoinContributesNeutralElements) {
-  const auto results = on_ranks(3, {}, [](const Here& here) {
-    std::vector<float> all;
-    for (int step = 0; step <= here.rank; ++step) {
-      for (const Reduction op : {Reduction::kSum,
-                                 Reduction::kAverage,
-                                 Reduction::kMin,
-                                 Reduction::kMax,
-                                 Reduction::kProduct}) {
-        std::vector<float> data = {-2};
-        here.named.wait(
-            *here.named.submit(all_reduce(fmt::format("{}{}", name_of(op), step), data, op)));
-        if (step == 2) all.push_back(data[0]);
-      }
-    }
-    all.push_back(static_cast<float>(here.named.join()));
-    std::vector<float> after = {1};
-    here.named.wait(*here.named.submit(all_reduce("after", after, Reduction::kSum)));
-    all.push_back(after[0]);
-    return all;
-  });
-  EXPECT_THAT(results[0], ElementsAre(2, 3));
-  EXPECT_THAT(results[1], ElementsAre(2, 3));
-  EXPECT_THAT(results[2], ElementsAre(-2, ::testing::FloatNear(-2.f / 3, 1e-6f), -2, -2, -2, 2, 3));
-}
-
-TEST(NamedOperations, JoinRefusesOtherOperations) {
-  const auto results = on_ranks(2, {}, [](const Here& here) {
-    std::string text;
-    if (here.rank == 0) {
-      std::vector<float> in = {1}, out;
-      text = thrown(
-          [&] { here.named.wait(*here.named.submit(with_kind(Kind::kAllGather, "g", in, out))); });
-    }
-    here.named.join();
-    return text;
-  });
-  EXPECT_THAT(results[0], HasSubstr("Allgather is not supported with Join at this time"));
-}
-
-TEST(NamedOperations, RanksWithoutDataCanTakePartInAllOperations) {
-  const auto results =
-      on_ranks(2, {.while_joined = Options::WhileJoined::kAll}, [](const Here& here) {
-        std::vector<float> all;
-        if (here.rank == 0) {
-          std::vector<float> in = {1, 2}, out, block(1), exchanged;
-          here.named.wait(*here.named.submit(with_kind(Kind::kAllGather, "g", in, out)));
-          auto scatter = with_kind(Kind::kReduceScatter, "rs", in, block);
-          here.named.wait(*here.named.submit(std::move(scatter)));
-          auto exchange = with_kind(Kind::kAllToAll, "a2a", in, exchanged);
-          exchange.memory.splits = {1, 1};
-          here.named.wait(*here.named.submit(std::move(exchange)));
-          auto broadcast = with_kind(Kind::kBroadcast, "b", in, in);
-          here.named.wait(*here.named.submit(std::move(broadcast)));
-          all = {out[0], out[1], block[0], static_cast<float>(exchanged.size()), in[1]};
-        }
-        here.named.join();
-        return all;
-      });
-  EXPECT_THAT(results[0], ElementsAre(1, 2, 1, 1, 2));
 }
 
 TEST(NamedOperations, PollMakesProgressWithoutAWaitingThread) {
@@ -465,83 +286,50 @@ TEST(NamedOperations, ThreadsOfOneRankWaitAtOnce) {
   EXPECT_THAT(results, Each(8));
 }
 
-TEST(NamedOperations, AnAbortFailsWhatIsPendingOnAllRanks) {
-  const auto results = on_ranks(2, {}, [](const Here& here) {
-    std::vector<float> data = {1};
-    if (here.rank == 1) {
-      std::this_thread::sleep_for(50ms);
-      here.group->abort("enough");
-      return thrown(
-          [&] { here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum))); });
-    }
-    const auto operation = here.named.submit(all_reduce("x", data, Reduction::kSum));
-    const std::string first = thrown([&] { here.named.wait(*operation); });
-    EXPECT_NE(here.named.ended_by(), nullptr);
-    EXPECT_NE(thrown([&] { here.named.join(); }), "no error");
-    return first;
-  });
-  EXPECT_THAT(results, Each(HasSubstr("enough")));
-}
-
-TEST(NamedOperations, TheEndOfARankFailsTheOperationsOfTheOthers) {
-  const auto results = on_ranks(2, {}, [](const Here& here) -> std::string {
-    if (here.rank == 1) return "left";
-    std::vector<float> data = {1};
-    return thrown(
-        [&] { here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum))); });
-  });
-  EXPECT_THAT(results[0], HasSubstr("peer_lost"));
-}
-
-TEST(NamedOperations, EndsWithPendingOperations) {
-  on_ranks(2, {}, [](const Here& here) {
-    static std::vector<float> data = {1};
-    // All ranks have begun. The other rank may already have ended the group.
-    thrown([&] { here.group->barrier(); });
-    if (here.rank == 0) here.named.submit(all_reduce("x", data, Reduction::kSum));
-    return 0;
-  });
-}
-
-TEST(NamedOperations, ReportsWhichRanksAreMissing) {
-  std::mutex mutex;
-  std::string reports;
+/// The timeline of rank 0: an operation of all ranks, one that fails, and one of the ranks that
+/// have not joined.
+TEST(NamedOperations, TheTimelineShowsWhichRanksAreReadyAndClosesEachPhase) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "timeline.json").string();
   Options options;
-  options.stall_warning = 100ms;
-  options.report = [&](std::string_view text) {
-    const std::lock_guard lock(mutex);
-    reports += text;
-  };
-  options.whereabouts = [] { return std::string("in load_data()"); };
-  on_ranks(3, options, [&](const Here& here) {
-    std::vector<float> data = {1};
-    if (here.rank == 2) {
-      const Deadline deadline = Deadline::after(30s);
-      const auto is_reported = [&] {
-        const std::lock_guard lock(mutex);
-        return !reports.empty();
-      };
-      while (!is_reported() && !deadline.passed()) std::this_thread::sleep_for(5ms);
+  options.timeline->start(path, Timeline::Rounds::kNotShown);
+  on_ranks_with(
+      2,
+      [&](Rank rank) { return rank == 0 ? options : Options(); },
+      [](const Here& here) {
+        std::vector<float> data(here.rank == 0 ? 2 : 3, 1);
+        thrown(
+            [&] { here.named.wait(*here.named.submit(all_reduce("bad", data, Reduction::kSum))); });
+        data.resize(1);
+        here.named.wait(*here.named.submit(all_reduce("good", data, Reduction::kSum)));
+        if (here.rank == 1) {
+          here.named.wait(*here.named.submit(all_reduce("others", data, Reduction::kSum)));
+        }
+        here.named.join();
+        return 0;
+      });
+  options.timeline->stop();
+  std::ifstream file(path);
+  std::map<int, std::string> names;
+  std::map<std::string, std::string> events;
+  for (const auto& event : nlohmann::json::parse(file)) {
+    const int process = event.at("pid");
+    if (event.at("ph") == "M") {
+      if (event.at("name") == "process_name") names[process] = event.at("args").at("name");
+      continue;
     }
-    here.named.wait(*here.named.submit(all_reduce("allreduce.x", data, Reduction::kSum)));
-    return 0;
-  });
-  EXPECT_THAT(reports, HasSubstr("Missing ranks:\n2: [allreduce.x]\n    in load_data()"));
-  EXPECT_THAT(reports, HasSubstr("Rank 0 has waited"));
-  EXPECT_THAT(reports, Not(HasSubstr("Rank 1 has waited")));
-}
-
-TEST(NamedOperations, AStallEndsTheGroupIfAsked) {
-  Options options;
-  options.stall_warning = 20ms;
-  options.stall_shutdown = 100ms;
-  const auto results = on_ranks(2, options, [&](const Here& here) {
-    std::vector<float> data = {1};
-    const std::string name = here.rank == 0 ? "x" : "y";
-    return thrown(
-        [&] { here.named.wait(*here.named.submit(all_reduce(name, data, Reduction::kSum))); });
-  });
-  EXPECT_THAT(results, Each(HasSubstr("the limit of the stall check")));
+    std::string& text = events[names[process]];
+    text += event.at("ph");
+    if (event.contains("name")) text += event.at("name");
+    text += ' ';
+  }
+  const std::string negotiation = "BNEGOTIATE_ALLREDUCE ";
+  EXPECT_THAT(
+      events["bad"],
+      ::testing::AnyOf(
+          negotiation + "X0 X1 E ", negotiation + "X1 X0 E ", "X1 " + negotiation + "X0 E "));
+  EXPECT_THAT(events["good"], ::testing::EndsWith("E BALLREDUCE BPEAL_ALLREDUCE E E "));
+  EXPECT_EQ(events["others"], "X1 BALLREDUCE BPEAL_ALLREDUCE E E ");
 }
 
 }  // namespace

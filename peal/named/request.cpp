@@ -1,6 +1,8 @@
 #include "peal/named/request.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -13,7 +15,6 @@
 namespace peal::named {
 namespace {
 
-constexpr Bytes kLongestText = 64_KiB;
 constexpr std::uint32_t kMostDimensions = 64;
 
 bool first_dimension_may_differ(Kind kind) {
@@ -67,25 +68,22 @@ constexpr std::array kProperties = {
              [](const Request& r) { return r.detail; }},
 };
 
-/// The ranks that have the same value, in the order of their first rank.
-struct Side {
-  const Request* request;
-  std::vector<Rank> ranks;
-};
-
+/// In the order of their first rank.
 std::vector<Side> sides_of(const Property& property,
                            std::span<const Request* const> requests,
                            std::span<const Rank> global_ranks) {
   std::vector<Side> sides;
+  std::vector<const Request*> firsts;  // of the sides
   for (std::size_t rank = 0; rank < requests.size(); ++rank) {
     const Request* const request = requests[rank];
     if (request == nullptr) continue;
-    const auto side = std::ranges::find_if(
-        sides, [&](const Side& other) { return property.same(*other.request, *request); });
-    if (side == sides.end()) {
-      sides.push_back({request, {global_ranks[rank]}});
+    const auto same = std::ranges::find_if(
+        firsts, [&](const Request* first) { return property.same(*first, *request); });
+    if (same == firsts.end()) {
+      firsts.push_back(request);
+      sides.push_back({property.text(*request), {global_ranks[rank]}});
     } else {
-      side->ranks.push_back(global_ranks[rank]);
+      sides[static_cast<std::size_t>(same - firsts.begin())].ranks.push_back(global_ranks[rank]);
     }
   }
   return sides;
@@ -179,6 +177,16 @@ Bytes bytes_of(const Request& request) {
   return peal::bytes_of(elements_of(request), request.dtype);
 }
 
+std::string describe(const Request& request) {
+  const std::string_view name = request.name;
+  const std::size_t dot = name.find('.');
+  const std::string_view prefix = name.substr(0, dot);
+  if (dot != std::string_view::npos && prefix.ends_with(name_of(request.kind))) {
+    return fmt::format("{} \"{}\"", prefix, name.substr(dot + 1));
+  }
+  return fmt::format("{} \"{}\"", name_of(request.kind), name);
+}
+
 bool agree(const Request& a, const Request& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.reduction == b.reduction && a.root == b.root &&
          a.prescale == b.prescale && a.postscale == b.postscale && a.group_size == b.group_size &&
@@ -191,20 +199,28 @@ std::string ranks_text(std::span<const Rank> ranks) {
       "ranks {} and {}", fmt::join(ranks.first(ranks.size() - 1), ", "), ranks.back());
 }
 
+std::string sides_text(std::span<const Side> sides) {
+  std::string text;
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    const bool is_last = i + 1 == sides.size();
+    const char* const separator = i == 0 ? "" : !is_last ? ", " : i == 1 ? ", but " : ", and ";
+    text += fmt::format("{}{} {} {}",
+                        separator,
+                        ranks_text(sides[i].ranks),
+                        sides[i].ranks.size() == 1 ? "has" : "have",
+                        sides[i].value);
+  }
+  return text;
+}
+
 std::string difference(std::span<const Request* const> requests,
                        std::span<const Rank> global_ranks) {
+  const auto first =
+      std::ranges::find_if(requests, [](auto* request) { return request != nullptr; });
   for (const Property& property : kProperties) {
     const std::vector<Side> sides = sides_of(property, requests, global_ranks);
     if (sides.size() < 2) continue;
-    std::string text = fmt::format("Mismatched {} of {}: ", property.name, sides[0].request->name);
-    for (const Side& side : sides) {
-      text += fmt::format("{}{} {} {}",
-                          &side == &sides.front() ? "" : ", but ",
-                          ranks_text(side.ranks),
-                          side.ranks.size() == 1 ? "has" : "have",
-                          property.text(*side.request));
-    }
-    return text;
+    return fmt::format("Mismatched {} of {}: {}", property.name, (*first)->name, sides_text(sides));
   }
   return {};
 }

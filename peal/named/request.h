@@ -65,11 +65,27 @@ Elements row_elements_of(const Request& request);
 /// The first dimension. 1 if the shape is empty.
 std::int64_t rows_of(const Request& request);
 
+/// A name, a group name or a detail may have this many bytes.
+inline constexpr Bytes kLongestText = 64_KiB;
+
+/// The operation for errors and reports: `allreduce "x"` if the name is "x" or "allreduce.x".
+std::string describe(const Request& request);
+
 /// Whether an operation of two ranks with these requests can run.
 bool agree(const Request& a, const Request& b);
 
-/// The first difference, with all sides and their ranks, as in: Mismatched data types of allreduce
-/// "x": rank 0 has f32; ranks 1 and 2 have f64. Empty if all agree.
+/// Ranks that have the same value of something on which all ranks must agree.
+struct Side {
+  std::string value;
+  std::vector<Rank> ranks;
+};
+
+/// "ranks 0 and 1 have f32, but rank 2 has f64", "rank 0 has f32, rank 1 has f64, and rank 2 has
+/// i32". At least two sides.
+std::string sides_text(std::span<const Side> sides);
+
+/// The first difference, with all sides and their ranks, as in: Mismatched data types of
+/// allreduce.x: rank 0 has f32, but ranks 1 and 2 have f64. Empty if all agree.
 /// `requests`: by rank of the group; null for ranks that have joined. `global_ranks`: for the text.
 std::string difference(std::span<const Request* const> requests,
                        std::span<const Rank> global_ranks);

@@ -58,6 +58,20 @@ TEST(Difference, NamesBothSidesAndTheirRanks) {
             "Mismatched data types of allreduce.x: ranks 4 and 7 have f32, but rank 5 has f64");
 }
 
+TEST(Difference, NamesThreeSides) {
+  const Request a = sum_of("allreduce.x", {2}), b = sum_of("allreduce.x", {3}),
+                c = sum_of("allreduce.x", {4});
+  EXPECT_EQ(difference(std::array<const Request*, 3>{&a, &b, &c}, kRanks),
+            "Mismatched shapes of allreduce.x: rank 4 has [2], rank 5 has [3], and rank 7 has [4]");
+}
+
+TEST(Request, IsDescribedByItsKindAndName) {
+  EXPECT_EQ(describe(sum_of("allreduce.layer.0", {})), "allreduce \"layer.0\"");
+  EXPECT_EQ(describe(sum_of("grouped_allreduce.x_1of2", {})), "grouped_allreduce \"x_1of2\"");
+  EXPECT_EQ(describe(sum_of("layer.0", {})), "allreduce \"layer.0\"");
+  EXPECT_EQ(describe(sum_of("x", {})), "allreduce \"x\"");
+}
+
 TEST(Difference, FindsEachProperty) {
   const Request base = sum_of("x", {2, 3});
   const auto text = [&](auto change) {

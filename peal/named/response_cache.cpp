@@ -11,6 +11,15 @@ std::optional<std::size_t> ResponseCache::try_find(const std::string& name) cons
   return found->second;
 }
 
+std::vector<std::size_t> ResponseCache::members_of(const std::string& group) const {
+  std::vector<std::size_t> members;
+  if (!members_.contains(group)) return members;
+  for (std::size_t number = 0; number < entries_.size(); ++number) {
+    if (contains(number) && at(number).group == group) members.push_back(number);
+  }
+  return members;
+}
+
 void ResponseCache::touch(std::size_t number) {
   uses_.splice(uses_.begin(), uses_, entries_[number].use);
 }
@@ -30,6 +39,7 @@ std::optional<std::size_t> ResponseCache::insert(const Request& request) {
     free_.pop_back();
   }
   numbers_.emplace(request.name, number);
+  if (!request.group.empty()) ++members_[request.group];
   uses_.push_front(number);
   entries_[number] = {request, uses_.begin()};
   return evicted;
@@ -38,6 +48,9 @@ std::optional<std::size_t> ResponseCache::insert(const Request& request) {
 void ResponseCache::erase(std::size_t number) {
   Entry& entry = entries_[number];
   numbers_.erase(entry.request->name);
+  if (const auto group = members_.find(entry.request->group); group != members_.end()) {
+    if (--group->second == 0) members_.erase(group);
+  }
   uses_.erase(entry.use);
   entry.request.reset();
   free_.insert(std::ranges::upper_bound(free_, number, std::greater<>()), number);

@@ -26,6 +26,9 @@ class ResponseCache {
   bool contains(std::size_t number) const {
     return number < entries_.size() && entries_[number].request.has_value();
   }
+  /// The numbers of the members of the group, ascending.
+  /// Cost: a look at each entry, if there is a member.
+  std::vector<std::size_t> members_of(const std::string& group) const;
   /// One more than the largest number in use.
   std::size_t end() const { return entries_.size(); }
 
@@ -48,6 +51,7 @@ class ResponseCache {
   std::list<std::size_t> uses_;    // the latest first
   std::vector<std::size_t> free_;  // numbers below end() that are not in use, the lowest last
   std::unordered_map<std::string, std::size_t> numbers_;
+  std::unordered_map<std::string, std::size_t> members_;  // how many, by the name of the group
 };
 
 }  // namespace peal::named

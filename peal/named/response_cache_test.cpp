@@ -46,5 +46,23 @@ TEST(ResponseCache, RemembersNothingWithoutCapacity) {
   EXPECT_EQ(cache.try_find("a"), std::nullopt);
 }
 
+TEST(ResponseCache, FindsTheMembersOfAGroup) {
+  ResponseCache cache(3);
+  Request member = named("a");
+  member.group = "g";
+  cache.insert(member);
+  cache.insert(named("b"));
+  member.name = "c";
+  cache.insert(member);
+  EXPECT_EQ(cache.members_of("g"), (std::vector<std::size_t>{0, 2}));
+  EXPECT_EQ(cache.members_of("h"), std::vector<std::size_t>());
+  cache.erase(0);
+  cache.touch(1);
+  EXPECT_EQ(cache.members_of("g"), std::vector<std::size_t>{2});
+  cache.insert(named("d"));
+  cache.insert(named("e"));  // evicts "c"
+  EXPECT_EQ(cache.members_of("g"), std::vector<std::size_t>());
+}
+
 }  // namespace
 }  // namespace peal::named

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "peal/base/error.h"
+#include "peal/base/guarded.h"
 #include "peal/base/serialize.h"
-#include "peal/named/request.h"
 #include "peal/named/unlimited.h"
 #include "peal/system/thread.h"
 
@@ -20,12 +21,13 @@ namespace {
 
 constexpr Tag kQuestion(2);
 constexpr Tag kAnswer(3);
+constexpr Tag kPlace(4);
 constexpr Timeout kAnswersWithin = std::chrono::seconds(3);
+constexpr Timeout kLeavesWithin = std::chrono::seconds(1);
 
 /// Messages have this size: the receiver must know it.
 constexpr std::size_t kSize = 8192;
 constexpr std::size_t kMostNames = 16;  // in a question
-constexpr std::size_t kLongestName = 256;
 constexpr std::size_t kLongestPlace = 6000;
 constexpr std::size_t kShownNames = 5;
 
@@ -40,41 +42,84 @@ Message message_of(ByteWriter text) {
 
 ByteReader reader_of(const Message& message) {
   return {std::string_view(reinterpret_cast<const char*>(message.data()), message.size()),
-          "question about pending operations"};
+          "message about pending operations"};
 }
 
-Message question_of(const std::vector<std::string>& names) {
+/// Each question of a rank has a number, which the answers repeat: an answer may be late.
+struct Question {
+  std::uint64_t number = 0;
+  std::vector<std::string> names;
+};
+
+Message message_of(const Question& question) {
   ByteWriter out;
-  out.put_u32(static_cast<std::uint32_t>(names.size()));
-  for (const std::string& name : names) out.put_text(name);
+  out.put_u64(question.number).put_u32(static_cast<std::uint32_t>(question.names.size()));
+  for (const std::string& name : question.names) out.put_text(name);
   return message_of(std::move(out));
 }
 
-std::vector<std::string> names_of(const Message& message) {
+Question question_in(const Message& message) {
   ByteReader in = reader_of(message);
+  Question question;
+  question.number = in.get_u64();
   const std::size_t count = std::min<std::size_t>(in.get_u32(), kMostNames);
-  std::vector<std::string> names;
   for (std::size_t i = 0; i < count; ++i) {
-    names.emplace_back(in.get_text(Bytes(static_cast<std::int64_t>(kLongestName))));
+    question.names.emplace_back(
+        in.get_text(Bytes(static_cast<std::int64_t>(kLongestNameOfQuestion))));
+  }
+  return question;
+}
+
+struct Answer {
+  std::uint64_t number = 0;
+  Standing standing;
+};
+
+Message message_of(const Answer& answer) {
+  ByteWriter out;
+  out.put_u64(answer.number)
+      .put_u64(answer.standing.has)
+      .put_u8(static_cast<std::uint8_t>(answer.standing.join));
+  return message_of(std::move(out));
+}
+
+Answer answer_in(const Message& message) {
+  ByteReader in = reader_of(message);
+  Answer answer;
+  answer.number = in.get_u64();
+  answer.standing.has = in.get_u64();
+  if (in.get_u8() != 0) answer.standing.join = Standing::Join::kJoined;
+  return answer;
+}
+
+struct Place {
+  std::uint64_t number = 0;
+  std::string text;
+};
+
+Message message_of(const Place& place) {
+  ByteWriter out;
+  out.put_u64(place.number).put_text(place.text.substr(0, kLongestPlace));
+  return message_of(std::move(out));
+}
+
+Place place_in(const Message& message) {
+  ByteReader in = reader_of(message);
+  Place place;
+  place.number = in.get_u64();
+  place.text = in.get_text(Bytes(static_cast<std::int64_t>(kLongestPlace)));
+  return place;
+}
+
+/// The names that the rank has not submitted.
+std::vector<std::string> missing_of(const Stalled& stalled, const Standing& standing) {
+  std::vector<std::string> names;
+  if (standing.join == Standing::Join::kJoined) return names;
+  for (std::size_t i = 0; i < stalled.names.size(); ++i) {
+    if ((standing.has >> i & 1) == 0) names.push_back(stalled.names[i]);
   }
   return names;
 }
-
-Message answer_of(const Standing& standing) {
-  ByteWriter out;
-  out.put_u64(standing.has).put_text(standing.place.substr(0, kLongestPlace));
-  return message_of(std::move(out));
-}
-
-Standing standing_of(const Message& message) {
-  ByteReader in = reader_of(message);
-  Standing standing;
-  standing.has = in.get_u64();
-  standing.place = in.get_text(Bytes(static_cast<std::int64_t>(kLongestPlace)));
-  return standing;
-}
-
-bool has(const Standing& standing, std::size_t name) { return (standing.has >> name & 1) != 0; }
 
 std::string shortened(const std::vector<std::string>& names) {
   if (names.size() <= kShownNames) return fmt::format("[{}]", fmt::join(names, ", "));
@@ -92,31 +137,43 @@ std::string indented(const std::string& text) {
   return result;
 }
 
+std::string place_text(const Standing& standing) {
+  if (!standing.place) {
+    return fmt::format(
+        "\n    its program has not told within {} seconds where it is; it may hold Python's GIL",
+        std::chrono::duration_cast<std::chrono::seconds>(kAnswersWithin).count());
+  }
+  return standing.place->empty() ? "" : "\n" + indented(*standing.place);
+}
+
+double in_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
+
 }  // namespace
 
-std::string stall_report(const Stalled& stalled,
-                         const std::vector<std::optional<Standing>>& standings,
-                         Rank self,
-                         const std::vector<Rank>& global_ranks,
-                         Timeout warning) {
+std::string missing_ranks(const Stalled& stalled, const StandingsOfRanks& ranks) {
   std::string missing;
-  for (std::size_t rank = 0; rank < standings.size(); ++rank) {
-    if (static_cast<Rank>(rank) == self) continue;
-    const std::optional<Standing>& standing = standings[rank];
+  for (std::size_t rank = 0; rank < ranks.standings.size(); ++rank) {
+    if (static_cast<Rank>(rank) == ranks.self) continue;
+    const std::optional<Standing>& standing = ranks.standings[rank];
     if (!standing) {
       missing += fmt::format("\n{}: does not answer; its process may be stopped or busy",
-                             global_ranks[rank]);
+                             ranks.global_ranks[rank]);
       continue;
     }
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < stalled.names.size(); ++i) {
-      if (!has(*standing, i)) names.push_back(stalled.names[i]);
-    }
-    if (standing->has != 0 && static_cast<Rank>(rank) < self) return {};  // that rank reports
+    const std::vector<std::string> names = missing_of(stalled, *standing);
     if (names.empty()) continue;
-    missing += fmt::format("\n{}: {}", global_ranks[rank], shortened(names));
-    if (!standing->place.empty()) missing += "\n" + indented(standing->place);
+    missing += fmt::format("\n{}: {}", ranks.global_ranks[rank], shortened(names));
+    missing += place_text(*standing);
   }
+  return missing;
+}
+
+std::string stall_report(const Stalled& stalled, const StandingsOfRanks& ranks, Timeout warning) {
+  for (Rank rank = 0; rank < ranks.self; ++rank) {
+    const auto& standing = ranks.standings[static_cast<std::size_t>(rank)];
+    if (standing && standing->has != 0) return {};  // that rank reports
+  }
+  const std::string missing = missing_ranks(stalled, ranks);
   if (missing.empty()) return {};
   return fmt::format(
       "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of "
@@ -124,67 +181,240 @@ std::string stall_report(const Stalled& stalled,
       "for {} seconds. Either ranks submit different tensors, or a rank does something else.\n"
       "Missing ranks:{}",
       std::chrono::duration_cast<std::chrono::seconds>(warning).count(),
-      global_ranks[static_cast<std::size_t>(self)],
+      ranks.global_ranks[static_cast<std::size_t>(ranks.self)],
       std::chrono::duration_cast<std::chrono::seconds>(stalled.waited).count(),
+      missing);
+}
+
+std::string stall_end(const Stalled& stalled, const StandingsOfRanks& ranks, Timeout limit) {
+  const std::string missing = missing_ranks(stalled, ranks);
+  if (missing.empty()) return {};
+  return fmt::format(
+      "{} has waited on rank {} for other ranks for more than {:g} seconds, the limit of the stall "
+      "check. Missing ranks:{}",
+      stalled.names.front(),
+      ranks.global_ranks[static_cast<std::size_t>(ranks.self)],
+      in_seconds(limit),
       missing);
 }
 
 /// Used by callbacks of messages, which may run after the StallWatch has ended.
 struct StallWatch::Shared : std::enable_shared_from_this<StallWatch::Shared> {
   /// A question that another rank may send.
-  struct Question {
+  struct Incoming {
     Message message = Message(kSize);
     WorkPtr work;
   };
-  /// To a rank, from the question to its answer.
+  /// To a rank: the last question, its answer, and the place of its program.
   struct Asked {
+    std::uint64_t number = 0;
     Message question;
     Message answer = Message(kSize);
-    WorkPtr sent, received;
+    Message place = Message(kSize);
+    WorkPtr sent, answer_received, place_received;
     TimePoint at{};
   };
   struct State {
     bool closed = false;
     std::thread thread;
+    std::map<Rank, std::uint64_t> places_to_tell;  // the last question of each rank
   };
 
   explicit Shared(Parts given)
       : parts(std::move(given)), asked(static_cast<std::size_t>(parts.group->size())) {}
 
-  void receive_question() {
-    auto question = std::make_shared<Question>();
-    question->work = parts.group->irecv(
-        question->message, kAnySource, {.tag = kQuestion, .timeout = kUnlimited});
-    question->work->when_completed([self = weak_from_this(), question] {
-      const WorkPtr work = std::exchange(question->work, nullptr);
-      if (work->exception()) return;
-      if (const auto shared = self.lock()) shared->answer(question->message, work->source());
-    });
-  }
-
-  void answer(const Message& question, Rank to) {
-    try {
-      state.with([&](const State& now) {
-        if (now.closed) return;
-        auto message = std::make_shared<Message>(answer_of(parts.standing(names_of(question))));
-        const WorkPtr sent =
-            parts.group->isend(*message, to, {.tag = kAnswer, .timeout = kUnlimited});
-        sent->when_completed([message] {});  // keeps the memory
-      });
-      // Outside of the lock: if the next question has come already, its answer takes the lock.
-      receive_question();
-    } catch (const Error&) {
-      // The group has ended: no rank asks any more.
-    }
+  // ---- answers: on the thread of callbacks
+  void receive_question();
+  void answer(const Message& message, Rank to);
+  // ---- questions, and places of this rank's program: on the thread of the watch
+  void start_thread();
+  void watch();
+  void tell_places();
+  void look();
+  StandingsOfRanks ask(const Stalled& stalled);
+  void send_question(Rank rank, const Question& question);
+  bool is_answered(Rank rank, const Question& question, std::optional<Standing>& standing);
+  bool is_closed() {
+    return state.with([](const State& now) { return now.closed; });
   }
 
   Parts parts;
-  std::vector<Asked> asked;  // by rank; used by the thread that asks
+  std::vector<Asked> asked;  // by rank
+  std::uint64_t questions = 0;
   TimePoint next_report{};
   Guarded<State> state;
 };
 
+void StallWatch::Shared::receive_question() {
+  auto incoming = std::make_shared<Incoming>();
+  incoming->work =
+      parts.group->irecv(incoming->message, kAnySource, {.tag = kQuestion, .timeout = kUnlimited});
+  incoming->work->when_completed([self = weak_from_this(), incoming] {
+    const WorkPtr work = std::exchange(incoming->work, nullptr);
+    if (work->exception()) return;
+    if (const auto shared = self.lock()) shared->answer(incoming->message, work->source());
+  });
+}
+
+void StallWatch::Shared::answer(const Message& message, Rank to) {
+  try {
+    const Question question = question_in(message);
+    state.update([&](State& now) {
+      if (now.closed) return;
+      auto reply = std::make_shared<Message>(
+          message_of(Answer{question.number, parts.standing(question.names)}));
+      const WorkPtr sent = parts.group->isend(*reply, to, {.tag = kAnswer, .timeout = kUnlimited});
+      sent->when_completed([reply] {});  // keeps the memory
+      now.places_to_tell[to] = question.number;
+    });
+    start_thread();
+    // Outside of the lock: if the next question has come already, its answer takes the lock.
+    receive_question();
+  } catch (...) {
+    // The group has ended, so no rank asks any more; or this rank lacks memory or threads, and the
+    // other rank reports that it does not answer.
+  }
+}
+
+void StallWatch::Shared::start_thread() {
+  state.with([this](State& now) {
+    if (now.closed || now.thread.joinable()) return;
+    now.thread = peal::start_thread([this] { watch(); });
+  });
+}
+
+void StallWatch::Shared::watch() {
+  const Duration period = std::max<Duration>(parts.warning / 10, std::chrono::milliseconds(10));
+  TimePoint next_look = Clock::now() + period;
+  const auto has_work = [](const State& now) { return now.closed || !now.places_to_tell.empty(); };
+  try {
+    while (true) {
+      state.wait(Deadline(next_look), has_work, [](State&) {});
+      if (is_closed()) return;
+      tell_places();
+      if (Clock::now() < next_look) continue;
+      look();
+      next_look = Clock::now() + period;
+    }
+  } catch (...) {
+    // The group has ended, and all of its callers know why; or the program's functions have thrown.
+  }
+}
+
+void StallWatch::Shared::tell_places() {
+  const auto to_tell = state.with([](State& now) { return std::exchange(now.places_to_tell, {}); });
+  if (to_tell.empty()) return;
+  std::string text;
+  try {
+    if (parts.whereabouts) text = parts.whereabouts();
+  } catch (...) {
+    // The other rank reports without the place.
+  }
+  for (const auto& [rank, number] : to_tell) {
+    auto message = std::make_shared<Message>(message_of(Place{number, text}));
+    const WorkPtr sent = parts.group->isend(*message, rank, {.tag = kPlace, .timeout = kUnlimited});
+    sent->when_completed([message] {});  // keeps the memory
+  }
+}
+
+void StallWatch::Shared::look() {
+  Stalled stalled = parts.stalled();
+  if (stalled.names.empty()) return;
+  const bool is_over = parts.shutdown.count() > 0 && stalled.waited > parts.shutdown;
+  if (!is_over && Clock::now() < next_report) return;
+  if (stalled.names.size() > kMostNames) stalled.names.resize(kMostNames);
+  for (std::string& name : stalled.names) name = name.substr(0, kLongestNameOfQuestion);
+  const StandingsOfRanks ranks = ask(stalled);
+  if (is_closed()) return;
+  if (const std::string end = is_over ? stall_end(stalled, ranks, parts.shutdown) : "";
+      !end.empty()) {
+    parts.abort(end);
+    return;
+  }
+  if (Clock::now() < next_report) return;
+  next_report = Clock::now() + parts.warning;
+  const std::string text = stall_report(stalled, ranks, parts.warning);
+  try {
+    if (!text.empty()) parts.report(text);
+  } catch (...) {
+    // A report must not end the watch.
+  }
+}
+
+void StallWatch::Shared::send_question(Rank rank, const Question& question) {
+  Asked& to = asked[static_cast<std::size_t>(rank)];
+  to.question = message_of(question);
+  to.number = question.number;
+  to.at = Clock::now();
+  ProcessGroup& group = *parts.group;
+  if (!to.place_received) {
+    to.place_received = group.irecv(to.place, rank, {.tag = kPlace, .timeout = kUnlimited});
+  }
+  to.answer_received = group.irecv(to.answer, rank, {.tag = kAnswer, .timeout = kUnlimited});
+  to.sent = group.isend(to.question, rank, {.tag = kQuestion, .timeout = kUnlimited});
+}
+
+/// Whether the rank has told everything. Sends the question when the rank has answered the one
+/// before.
+bool StallWatch::Shared::is_answered(Rank rank,
+                                     const Question& question,
+                                     std::optional<Standing>& standing) {
+  Asked& to = asked[static_cast<std::size_t>(rank)];
+  if (!to.answer_received && to.number != question.number) send_question(rank, question);
+  if (to.answer_received && to.answer_received->is_completed()) {
+    to.answer_received->wait();
+    to.answer_received = nullptr;
+    const Answer answer = answer_in(to.answer);
+    if (answer.number == question.number) {
+      standing = answer.standing;
+    } else {
+      send_question(rank, question);
+    }
+  }
+  if (to.place_received && to.place_received->is_completed()) {
+    to.place_received->wait();
+    const Place place = place_in(to.place);
+    to.place_received = parts.group->irecv(to.place, rank, {.tag = kPlace, .timeout = kUnlimited});
+    if (standing && place.number == question.number) standing->place = place.text;
+  }
+  return standing && (standing->place || missing_of({question.names, {}}, *standing).empty());
+}
+
+/// Waits for the answers for a while. Meanwhile other ranks may ask this one.
+StandingsOfRanks StallWatch::Shared::ask(const Stalled& stalled) {
+  ProcessGroup& group = *parts.group;
+  const Question question{++questions, stalled.names};
+  StandingsOfRanks ranks;
+  ranks.self = group.rank();
+  ranks.standings.resize(static_cast<std::size_t>(group.size()));
+  for (Rank rank = 0; rank < group.size(); ++rank) {
+    ranks.global_ranks.push_back(group.global_rank(rank));
+  }
+  const Deadline deadline = Deadline::after(kAnswersWithin);
+  while (true) {
+    bool is_complete = true;
+    for (Rank rank = 0; rank < group.size(); ++rank) {
+      if (rank == group.rank()) continue;
+      auto& standing = ranks.standings[static_cast<std::size_t>(rank)];
+      is_complete = is_answered(rank, question, standing) && is_complete;
+    }
+    if (is_complete || deadline.passed() || is_closed()) break;
+    tell_places();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  for (Rank rank = 0; rank < group.size(); ++rank) {
+    const Asked& to = asked[static_cast<std::size_t>(rank)];
+    if (to.answer_received && Clock::now() - to.at > group.timeout()) {
+      parts.abort(fmt::format("rank {} has not answered for {:g} seconds; its process is stopped",
+                              group.global_rank(rank),
+                              in_seconds(group.timeout())));
+    }
+  }
+  return ranks;
+}
+
 StallWatch::StallWatch(Parts parts) : shared_(std::make_shared<Shared>(std::move(parts))) {
+  if (const auto notes = shared_->parts.group->flight_notes()) notes->group_is_background();
   shared_->receive_question();
 }
 
@@ -195,89 +425,12 @@ StallWatch::~StallWatch() {
   });
   if (thread.joinable()) thread.join();
   try {
-    shared_->parts.group->destroy();
-  } catch (const Error&) {
+    shared_->parts.group->destroy(kLeavesWithin);
+  } catch (...) {
     // The questions of other ranks are of no interest any more.
   }
 }
 
-void StallWatch::start() {
-  shared_->state.with([this](Shared::State& state) {
-    if (state.closed || state.thread.joinable()) return;
-    state.thread = start_thread([this] { watch(); });
-  });
-}
-
-void StallWatch::watch() {
-  const Duration period =
-      std::max<Duration>(shared_->parts.warning / 10, std::chrono::milliseconds(10));
-  const auto is_closed = [](const Shared::State& state) { return state.closed; };
-  while (!shared_->state.wait(Deadline(Clock::now() + period), is_closed, [](auto&) {})) {
-    try {
-      look();
-    } catch (const Error&) {
-      return;  // the group has ended, and all of its callers know why
-    }
-  }
-}
-
-void StallWatch::look() {
-  const Parts& parts = shared_->parts;
-  Stalled stalled = parts.stalled();
-  if (stalled.names.empty()) return;
-  if (parts.shutdown.count() > 0 && stalled.waited > parts.shutdown) {
-    parts.abort(fmt::format(
-        "{} has waited for other ranks for more than {} seconds, the limit of the stall check",
-        stalled.names.front(),
-        std::chrono::duration_cast<std::chrono::seconds>(parts.shutdown).count()));
-    return;
-  }
-  if (Clock::now() < shared_->next_report) return;
-  shared_->next_report = Clock::now() + parts.warning;
-  if (stalled.names.size() > kMostNames) stalled.names.resize(kMostNames);
-  for (std::string& name : stalled.names) name = name.substr(0, kLongestName);
-  const std::vector<std::optional<Standing>> standings = ask(stalled.names);
-  std::vector<Rank> global_ranks;
-  for (Rank rank = 0; rank < parts.group->size(); ++rank) {
-    global_ranks.push_back(parts.group->global_rank(rank));
-  }
-  const std::string text =
-      stall_report(stalled, standings, parts.group->rank(), global_ranks, parts.warning);
-  if (!text.empty()) parts.report(text);
-}
-
-/// Asks all ranks that have answered earlier questions. Waits for the answers for a while.
-std::vector<std::optional<Standing>> StallWatch::ask(const std::vector<std::string>& names) {
-  ProcessGroup& group = *shared_->parts.group;
-  const Message question = question_of(names);
-  for (Rank rank = 0; rank < group.size(); ++rank) {
-    Shared::Asked& asked = shared_->asked[static_cast<std::size_t>(rank)];
-    if (rank == group.rank() || (asked.received && !asked.received->is_completed())) continue;
-    asked.question = question;
-    asked.at = Clock::now();
-    asked.received = group.irecv(asked.answer, rank, {.tag = kAnswer, .timeout = kUnlimited});
-    asked.sent = group.isend(asked.question, rank, {.tag = kQuestion, .timeout = kUnlimited});
-  }
-  const Deadline deadline = Deadline::after(kAnswersWithin);
-  std::vector<std::optional<Standing>> standings(static_cast<std::size_t>(group.size()));
-  for (Rank rank = 0; rank < group.size(); ++rank) {
-    const Shared::Asked& asked = shared_->asked[static_cast<std::size_t>(rank)];
-    if (!asked.received) continue;
-    while (!asked.received->is_completed() && !deadline.passed() &&
-           !shared_->state.with([](const Shared::State& state) { return state.closed; })) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    if (asked.received->is_completed()) {
-      asked.received->wait();
-      standings[static_cast<std::size_t>(rank)] = standing_of(asked.answer);
-    } else if (Clock::now() - asked.at > group.timeout()) {
-      shared_->parts.abort(
-          fmt::format("rank {} has not answered for {} seconds; its process may be stopped",
-                      group.global_rank(rank),
-                      group.timeout().count() / 1000));
-    }
-  }
-  return standings;
-}
+void StallWatch::start() { shared_->start_thread(); }
 
 }  // namespace peal::named

@@ -3,6 +3,7 @@
 // in no collective.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,16 +12,20 @@
 #include <vector>
 
 #include "peal/base/clock.h"
-#include "peal/base/guarded.h"
 #include "peal/base/report.h"
 #include "peal/group/process_group.h"
 
 namespace peal::named {
 
+/// A question has only this many bytes of a name.
+inline constexpr std::size_t kLongestNameOfQuestion = 256;
+
 /// What a rank tells about itself.
 struct Standing {
   std::uint64_t has = 0;  // bit i: the rank has submitted the i-th name of the question
-  std::string place;      // where its program is
+  enum class Join : std::uint8_t { kNotJoined, kJoined } join = Join::kNotJoined;
+  /// Where its program is. Nothing if the rank has not told it in time.
+  std::optional<std::string> place = std::nullopt;
 };
 
 /// Names of operations, the longest waiting first, and how long that one has waited.
@@ -29,14 +34,28 @@ struct Stalled {
   Duration waited{};
 };
 
-/// The text of a report. `standings`: by rank; nothing for a rank that did not answer, and for this
-/// rank. Empty if no rank is missing.
-std::string stall_report(const Stalled& stalled,
-                         const std::vector<std::optional<Standing>>& standings,
-                         Rank self,
-                         const std::vector<Rank>& global_ranks,
-                         Timeout warning);
+/// The ranks of a group, as a rank knows them.
+struct StandingsOfRanks {
+  /// By rank; nothing for a rank that did not answer, and for this rank.
+  std::vector<std::optional<Standing>> standings;
+  Rank self = 0;
+  std::vector<Rank> global_ranks;
+};
 
+/// The ranks that have not submitted all the names, a line for each, and where they stand. Empty if
+/// no rank is missing. Ranks that have joined are not missing.
+std::string missing_ranks(const Stalled& stalled, const StandingsOfRanks& ranks);
+
+/// The text of a report. Empty if no rank is missing, or if a lower rank reports the same.
+std::string stall_report(const Stalled& stalled, const StandingsOfRanks& ranks, Timeout warning);
+
+/// Why the stall ends the group. Empty if no rank is missing.
+std::string stall_end(const Stalled& stalled, const StandingsOfRanks& ranks, Timeout limit);
+
+/// A rank answers at once which names it has, on a thread of peal's: a program that does not come
+/// back, or that holds Python's GIL, is not taken for a stopped one. The place of the program
+/// follows, when the program lets it be found. A rank that does not even answer for as long as the
+/// timeout of the group is stopped; then the watch ends the group.
 /// Threads: one of its own, and those on which the group calls callbacks of messages.
 class StallWatch final {
  public:
@@ -51,14 +70,16 @@ class StallWatch final {
     std::function<void(const std::string& reason)> abort;
     /// The operations that have waited longer than `warning`.
     std::function<Stalled()> stalled;
-    /// Answers a question of another rank.
+    /// Answers a question of another rank, without its place. Must not wait for the program.
     std::function<Standing(const std::vector<std::string>& names)> standing;
+    /// Where the program is. May wait for the program, as for Python's GIL. Empty: not told.
+    std::function<std::string()> whereabouts;
   };
 
   /// Answers questions from now on.
   /// Errors: those of messages.
   explicit StallWatch(Parts parts);
-  /// Waits for an answer that is being sent, and leaves the group.
+  /// Waits for calls of the parts, and leaves the group.
   ~StallWatch();
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
@@ -68,10 +89,6 @@ class StallWatch final {
 
  private:
   struct Shared;
-
-  void watch();
-  void look();
-  std::vector<std::optional<Standing>> ask(const std::vector<std::string>& names);
 
   std::shared_ptr<Shared> shared_;
 };

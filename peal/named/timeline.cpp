@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fmt/format.h>
@@ -38,44 +39,52 @@ Timeline::Timeline(const std::string& path, Rounds rounds)
                   epoch.count()));
 }
 
-void Timeline::submitted(const Request& request, TimePoint at) {
-  add(fmt::format(R"({{"ph": "B", "name": "NEGOTIATE_{}", "ts": {}, "pid": {}, "tid": 0}})",
-                  capitals_of(request.kind),
-                  micros(at),
-                  process_of(request)));
+void Timeline::begin_phase(const Request& request, std::string_view phase, std::int64_t at) {
+  Process& process = process_of(request.name);
+  ++process.open;
+  add(fmt::format(R"({{"ph": "B", "name": {}, "ts": {}, "pid": {}, "tid": 0}})",
+                  quoted(phase),
+                  at,
+                  process.number));
 }
 
-void Timeline::rank_is_ready(const Request& request, Rank rank) {
+/// Does nothing without an open phase: the timeline may have started in the middle of it.
+void Timeline::end_phase(const Request& request, std::int64_t at) {
+  Process& process = process_of(request.name);
+  if (process.open == 0) return;
+  --process.open;
+  add(fmt::format(R"({{"ph": "E", "ts": {}, "pid": {}, "tid": 0}})", at, process.number));
+}
+
+void Timeline::submitted(const Request& request, TimePoint at) {
+  begin_phase(request,
+              fmt::format("NEGOTIATE_{}", capitals_of(request.kind)),
+              std::max<std::int64_t>(micros(at), 0));
+}
+
+void Timeline::rank_is_ready(const std::string& name, Rank rank) {
   add(fmt::format(R"({{"ph": "X", "name": "{}", "ts": {}, "dur": 0, "pid": {}, "tid": 0}})",
                   rank,
                   micros(Clock::now()),
-                  process_of(request)));
+                  process_of(name).number));
 }
 
 void Timeline::began(const Request& request) {
   const std::int64_t now = micros(Clock::now());
-  const int process = process_of(request);
-  add(fmt::format(R"({{"ph": "E", "ts": {}, "pid": {}, "tid": 0}})", now, process));
-  add(fmt::format(R"({{"ph": "B", "name": "{}", "ts": {}, "pid": {}, "tid": 0}})",
-                  capitals_of(request.kind),
-                  now,
-                  process));
+  end_phase(request, now);
+  begin_phase(request, capitals_of(request.kind), now);
 }
 
 void Timeline::activity_began(const Request& request, std::string_view activity) {
-  add(fmt::format(R"({{"ph": "B", "name": {}, "ts": {}, "pid": {}, "tid": 0}})",
-                  quoted(activity),
-                  micros(Clock::now()),
-                  process_of(request)));
+  begin_phase(request, activity, micros(Clock::now()));
 }
 
-void Timeline::activity_ended(const Request& request) {
-  add(fmt::format(R"({{"ph": "E", "ts": {}, "pid": {}, "tid": 0}})",
-                  micros(Clock::now()),
-                  process_of(request)));
-}
+void Timeline::activity_ended(const Request& request) { end_phase(request, micros(Clock::now())); }
 
 void Timeline::ended(const Request& request) {
+  Process& process = process_of(request.name);
+  if (process.open == 0) return;
+  --process.open;
   std::string shape;
   for (const std::int64_t dimension : request.shape) {
     shape += fmt::format("{}{}", shape.empty() ? "" : ", ", dimension);
@@ -83,9 +92,14 @@ void Timeline::ended(const Request& request) {
   add(fmt::format(R"({{"ph": "E", "ts": {}, "pid": {}, "tid": 0, )"
                   R"("args": {{"dtype": "{}", "shape": "[{}]"}}}})",
                   micros(Clock::now()),
-                  process_of(request),
+                  process.number,
                   name_of(request.dtype),
                   shape));
+}
+
+void Timeline::failed(const Request& request) {
+  const std::int64_t now = micros(Clock::now());
+  while (process_of(request.name).open > 0) end_phase(request, now);
 }
 
 void Timeline::round_began() {
@@ -98,14 +112,13 @@ std::int64_t Timeline::micros(TimePoint at) const {
   return std::chrono::duration_cast<std::chrono::microseconds>(at - start_).count();
 }
 
-int Timeline::process_of(const Request& request) {
-  const auto [entry, is_new] =
-      processes_.try_emplace(request.name, static_cast<int>(processes_.size()) + 1);
+Timeline::Process& Timeline::process_of(const std::string& name) {
+  const auto [entry, is_new] = processes_.try_emplace(name);
   if (is_new) {
-    const int process = entry->second;
+    const int process = entry->second.number = static_cast<int>(processes_.size());
     add(fmt::format(R"({{"name": "process_name", "ph": "M", "pid": {}, "args": {{"name": {}}}}})",
                     process,
-                    quoted(request.name)));
+                    quoted(name)));
     add(fmt::format(R"({{"name": "process_sort_index", "ph": "M", "pid": {0}, )"
                     R"("args": {{"sort_index": {0}}}}})",
                     process));

@@ -30,25 +30,37 @@ class Timeline final {
   Timeline(const std::string& path, Rounds rounds);
 
   void submitted(const Request& request, TimePoint at);
-  /// `rank` has submitted the operation, as far as the agreement shows it.
-  void rank_is_ready(const Request& request, Rank rank);
-  /// The ranks agree, and the operation begins.
+  /// `rank` has submitted the operation with this name. Known of operations that the ranks do not
+  /// remember.
+  void rank_is_ready(const std::string& name, Rank rank);
+  /// The ranks agree, and the operation begins. Also for an operation that this rank has not
+  /// submitted.
   void began(const Request& request);
   void activity_began(const Request& request, std::string_view activity);
   void activity_ended(const Request& request);
   void ended(const Request& request);
+  /// Ends all phases of the operation.
+  void failed(const Request& request);
   void round_began();
 
  private:
+  /// A name is a process of the trace.
+  struct Process {
+    int number = 0;
+    int open = 0;  // phases
+  };
+
   void add(std::string_view event);
   std::int64_t micros(TimePoint at) const;
-  int process_of(const Request& request);
+  Process& process_of(const std::string& name);
+  void begin_phase(const Request& request, std::string_view phase, std::int64_t at);
+  void end_phase(const Request& request, std::int64_t at);
 
   Fd file_;
   std::int64_t length_ = 0;  // without the closing bracket
   Rounds rounds_;
   TimePoint start_;
-  std::map<std::string, int, std::less<>> processes_;
+  std::map<std::string, Process, std::less<>> processes_;
 };
 
 /// Starts and stops the timeline of a process while operations run.

@@ -50,7 +50,7 @@ TEST_F(TimelineTest, IsCompleteJsonAfterEachEvent) {
   const Request x = request("allreduce.\"x\\\n");
   timeline.submitted(x, Clock::now());
   EXPECT_TRUE(grows());
-  timeline.rank_is_ready(x, 1);
+  timeline.rank_is_ready(x.name, 1);
   EXPECT_TRUE(grows());
   timeline.round_began();
   EXPECT_TRUE(grows());
@@ -95,6 +95,43 @@ TEST_F(TimelineTest, GivesEachNameAProcessAndClosesWhatItOpens) {
   EXPECT_EQ(open, (std::map<int, int>{{1, 0}, {2, 0}}));
   EXPECT_EQ(last.at("args").at("shape"), "[2, 3]");
   EXPECT_EQ(last.at("args").at("dtype"), "f32");
+}
+
+/// The number of phases of each process that are open at the end. Fails if a phase ends that has
+/// not begun.
+std::map<int, int> open_phases(const nlohmann::json& events) {
+  std::map<int, int> open;
+  for (const auto& event : events) {
+    const int process = event.at("pid");
+    if (event.at("ph") == "B") ++open[process];
+    if (event.at("ph") == "E") {
+      EXPECT_GE(--open[process], 0) << event;
+    }
+  }
+  return open;
+}
+
+TEST_F(TimelineTest, ClosesThePhasesOfAFailedOperation) {
+  Timeline timeline(path_, Timeline::Rounds::kNotShown);
+  const Request a = request("a"), b = request("b");
+  timeline.submitted(a, Clock::now());
+  timeline.failed(a);
+  timeline.submitted(b, Clock::now());
+  timeline.began(b);
+  timeline.activity_began(b, "PEAL_ALLREDUCE");
+  timeline.failed(b);
+  timeline.failed(b);
+  EXPECT_EQ(open_phases(read()), (std::map<int, int>{{1, 0}, {2, 0}}));
+}
+
+TEST_F(TimelineTest, ShowsAnOperationThatThisRankHasNotSubmitted) {
+  Timeline timeline(path_, Timeline::Rounds::kNotShown);
+  const Request a = request("a");
+  timeline.began(a);
+  timeline.activity_began(a, "PEAL_ALLREDUCE");
+  timeline.activity_ended(a);
+  timeline.ended(a);
+  EXPECT_EQ(open_phases(read()), (std::map<int, int>{{1, 0}}));
 }
 
 TEST_F(TimelineTest, StartsAndStopsTwice) {

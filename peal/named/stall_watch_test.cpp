@@ -1,0 +1,182 @@
+#include "peal/named/stall_watch.h"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/base/error.h"
+#include "peal/named/testing/ranks.h"
+
+namespace peal::named {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(StallWatchTest, ReportsWhichRanksAreMissing) {
+  std::mutex mutex;
+  std::string reports;
+  Options options;
+  options.stall_warning = 100ms;
+  options.report = [&](std::string_view text) {
+    const std::lock_guard lock(mutex);
+    reports += text;
+  };
+  options.whereabouts = [] { return std::string("in load_data()"); };
+  on_ranks(3, options, [&](const Here& here) {
+    std::vector<float> data = {1};
+    if (here.rank == 2) {
+      const Deadline deadline = Deadline::after(30s);
+      const auto is_reported = [&] {
+        const std::lock_guard lock(mutex);
+        return !reports.empty();
+      };
+      while (!is_reported() && !deadline.passed()) std::this_thread::sleep_for(5ms);
+    }
+    here.named.wait(*here.named.submit(all_reduce("allreduce.x", data, Reduction::kSum)));
+    return 0;
+  });
+  EXPECT_THAT(reports, HasSubstr("Missing ranks:\n2: [allreduce.x]\n    in load_data()"));
+  EXPECT_THAT(reports, HasSubstr("Rank 0 has waited"));
+  EXPECT_THAT(reports, Not(HasSubstr("Rank 1 has waited")));
+}
+
+TEST(StallWatchTest, AStallEndsTheGroupIfAsked) {
+  Options options;
+  options.stall_warning = 20ms;
+  options.stall_shutdown = 100ms;
+  const auto results = on_ranks(2, options, [&](const Here& here) {
+    std::vector<float> data = {1};
+    const std::string name = here.rank == 0 ? "x" : "y";
+    return thrown(
+        [&] { here.named.wait(*here.named.submit(all_reduce(name, data, Reduction::kSum))); });
+  });
+  EXPECT_THAT(results, Each(HasSubstr(" failed: ")));
+  EXPECT_THAT(results, Each(HasSubstr("for more than 0.1 seconds, the limit of the stall check")));
+  EXPECT_THAT(results,
+              Each(::testing::AnyOf(HasSubstr("Missing ranks:\n1: [x]"),
+                                    HasSubstr("Missing ranks:\n0: [y]"))));
+}
+
+/// Collects reports, and waits for them.
+class Reports {
+ public:
+  Report sink() {
+    return [this](std::string_view text) {
+      const std::lock_guard lock(mutex_);
+      text_ += text;
+      ++count_;
+    };
+  }
+  std::string text() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+  void wait_for(int count) const {
+    const Deadline deadline = Deadline::after(30s);
+    while (!deadline.passed()) {
+      const std::lock_guard lock(mutex_);
+      if (count_ >= count) return;
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+  int count_ = 0;
+};
+
+/// As a program that holds Python's GIL: its place cannot be found until it comes back.
+TEST(StallWatchTest, ARankThatCannotTellItsPlaceIsAsked) {
+  Reports reports;
+  std::atomic<bool> is_free = false;
+  Options options;
+  options.stall_warning = 100ms;
+  options.report = reports.sink();
+  options.whereabouts = [&] {
+    while (!is_free) std::this_thread::sleep_for(1ms);
+    return std::string("in load_data()");
+  };
+  const auto results = on_ranks(2, options, [&](const Here& here) {
+    std::vector<float> data = {1};
+    if (here.rank == 1) {
+      reports.wait_for(1);
+      is_free = true;
+      reports.wait_for(2);
+    }
+    here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum)));
+    return data[0];
+  });
+  EXPECT_THAT(results, Each(2));
+  EXPECT_THAT(reports.text(), HasSubstr("1: [x]\n    its program has not told within 3 seconds"));
+  EXPECT_THAT(reports.text(), HasSubstr("1: [x]\n    in load_data()"));
+  EXPECT_THAT(reports.text(), Not(HasSubstr("does not answer")));
+}
+
+TEST(StallWatchTest, ARankThatHasJoinedIsNotMissing) {
+  Reports reports;
+  Options options;
+  options.stall_warning = 50ms;
+  options.report = reports.sink();
+  on_ranks(3, options, [&](const Here& here) {
+    std::vector<float> data = {1};
+    if (here.rank == 2) reports.wait_for(1);
+    if (here.rank != 1) here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum)));
+    here.named.join();
+    return 0;
+  });
+  EXPECT_THAT(reports.text(), HasSubstr("Missing ranks:\n2: [x]"));
+  EXPECT_THAT(reports.text(), Not(HasSubstr("\n1: [x]")));
+}
+
+TEST(StallWatchTest, AnOperationThatAllRanksHaveDoesNotEndTheGroup) {
+  const Stalled stalled{.names = {"x", "y"}, .waited = 5s};
+  StandingsOfRanks ranks{.standings = {std::nullopt, Standing{.has = 0b11}, Standing{.has = 0b11}},
+                         .self = 0,
+                         .global_ranks = {4, 5, 6}};
+  EXPECT_EQ(stall_end(stalled, ranks, 1s), "");
+  EXPECT_EQ(stall_report(stalled, ranks, 1s), "");
+  ranks.standings[1] = Standing{.has = 0b01, .place = "in f()"};
+  ranks.standings[2] = std::nullopt;
+  EXPECT_EQ(stall_end(stalled, ranks, 1500ms),
+            "x has waited on rank 4 for other ranks for more than 1.5 seconds, the limit of the "
+            "stall check. Missing ranks:\n5: [y]\n    in f()\n6: does not answer; its process may "
+            "be stopped or busy");
+  ranks.self = 2;
+  EXPECT_EQ(stall_report(stalled, ranks, 1s), "");  // rank 5 reports
+}
+
+TEST(StallWatchTest, ExceptionsOfTheProgramDoNotEndTheWatch) {
+  Reports reports;
+  Options options;
+  options.stall_warning = 50ms;
+  options.report = [&](std::string_view text) {
+    reports.sink()(text);
+    throw std::runtime_error("no terminal");
+  };
+  options.whereabouts = []() -> std::string { throw 7; };
+  const auto results = on_ranks(2, options, [&](const Here& here) {
+    std::vector<float> data = {1};
+    if (here.rank == 1) reports.wait_for(2);
+    here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum)));
+    return data[0];
+  });
+  EXPECT_THAT(results, Each(2));
+  EXPECT_THAT(reports.text(), HasSubstr("Missing ranks:\n1: [x]"));
+}
+
+}  // namespace
+}  // namespace peal::named
