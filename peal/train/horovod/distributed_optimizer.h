@@ -34,7 +34,7 @@ namespace peal::hvd {
 /// Threads: one at a time.
 /// Errors: usage (before init; parameters without a name; wrong options; more backward passes than
 ///   backward_passes_per_step; zero_grad between backward and step), those of allreduce_.
-/// Source: Sergeev and Del Balso 2018, Horovod. Adasum: Maleki et al. 2020.
+/// Source: Sergeev and Del Balso 2018, Horovod. Adasum: Maleki et al. 2021.
 template <class Base>
 class DistributedOptimizer final : public Base {
  public:

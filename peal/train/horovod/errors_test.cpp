@@ -1,5 +1,6 @@
 #include "peal/train/horovod/errors.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "peal/train/horovod/testing/processes.h"
@@ -70,6 +71,15 @@ TEST(HorovodErrors, OfRanksThatDisagreeAreThrownOnAllRanksAndTheGroupStaysUsable
     expect_mismatch("Mismatched data types", [&] {
       return allreduce_async(ones(2).to(is_first ? torch::kFloat32 : torch::kInt32), {.name = "a"});
     });
+    expect_mismatch("Mismatched data types of allreduce.x: rank 0 has f32, but rank 1 has f64",
+                    [&] {
+                      return allreduce_async(
+                          ones(2).to(is_first ? torch::kFloat32 : torch::kFloat64), {.name = "x"});
+                    });
+    expect_mismatch(
+        "Mismatched sizes of the group grouped_allreduce.g: rank 0 has 2 tensors, but rank 1 has 3 "
+        "tensors",
+        [&] { return grouped_allreduce_async(Tensors(is_first ? 2 : 3, ones(1)), {.name = "g"}); });
     expect_mismatch("rank 0 has [2], but rank 1 has [3]",
                     [&] { return allreduce_async(ones(is_first ? 2 : 3), {.name = "a"}); });
     expect_mismatch("reduction", [&] {
@@ -82,6 +92,38 @@ TEST(HorovodErrors, OfRanksThatDisagreeAreThrownOnAllRanksAndTheGroupStaysUsable
     expect_mismatch("shape", [&] {
       return allgather_async(torch::ones({2, is_first ? 2 : 3}), {.name = "a"});
     });
+  });
+}
+
+TEST(HorovodErrors, OfAForkedChildAreClear) {
+  on_processes(2, [](Findings& findings) {
+    if (rank() == 1) {  // so that the operation is in flight on rank 0
+      barrier();
+      allreduce(ones(1), {.name = "x"});
+      return;
+    }
+    const auto pending = allreduce_async(ones(1), {.name = "x", .op = Average});
+    const pid_t child = ::fork();
+    if (child == 0) {
+      int wrong = 0;
+      const auto expect_usage = [&](const auto& call) {
+        try {
+          call();
+          ++wrong;
+        } catch (const Error& error) {
+          const std::string text = error.what();
+          if (text.find("this process was forked from rank 0") == std::string::npos) ++wrong;
+        }
+      };
+      expect_usage([&] { pending.poll(); });
+      expect_usage([&] { pending.synchronize(); });
+      ::_exit(wrong);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    if (status != 0) throw std::runtime_error("no clear error in the child");
+    barrier();
+    findings.expect_equal(synchronize(pending), ones(1), "the parent continues");
   });
 }
 
@@ -110,8 +152,10 @@ TEST(HorovodErrors, OfADeadRankReachTheOthersWithinASecond) {
       try {
         allreduce(ones(1), {.name = "x"});
       } catch (const HorovodInternalError& error) {
+        const std::string text = error.what();  // after "peer_lost: "
         const bool is_as_promised = !error.is_mismatch() && error.details().rank == 1 &&
-                                    Clock::now() - start < std::chrono::seconds(1);
+                                    Clock::now() - start < std::chrono::seconds(1) &&
+                                    text.find("allreduce \"x\" failed: rank 1 (") == 11;
         if (is_as_promised) return;
         throw;
       }

@@ -29,9 +29,7 @@ void check(const DistributedOptions& options) {
   }
 }
 
-/// Sparse tensors have no dense zeros_like.
-Tensor zeros_for(const Tensor& parameter, bool sparse) {
-  if (!sparse) return torch::zeros_like(parameter);
+Tensor sparse_zeros_like(const Tensor& parameter) {
   std::vector<std::int64_t> values = parameter.sizes().vec();
   values.front() = 0;
   const auto options = parameter.options().requires_grad(false);
@@ -96,9 +94,9 @@ void GradientExchange::add_parameters(const torch::optim::Optimizer& optimizer,
   }
 }
 
-void GradientExchange::add_unit(std::vector<std::size_t> parameters, bool is_group) {
+void GradientExchange::add_unit(std::vector<std::size_t> parameters, Unit::Kind kind) {
   for (const std::size_t parameter : parameters) parameters_[parameter].unit = units_.size();
-  units_.push_back({.parameters = std::move(parameters), .is_group = is_group});
+  units_.push_back({.parameters = std::move(parameters), .kind = kind});
 }
 
 void GradientExchange::add_given_groups() {
@@ -114,10 +112,11 @@ void GradientExchange::add_given_groups() {
       is_taken[found->second] = true;
       if (tensor.requires_grad()) members.push_back(found->second);
     }
-    if (!members.empty()) add_unit(std::move(members), /*is_group=*/true);
+    if (!members.empty()) add_unit(std::move(members), Unit::Kind::kGroup);
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!is_taken[i] && parameters_[i].tensor.requires_grad()) add_unit({i}, /*is_group=*/false);
+    if (!is_taken[i] && parameters_[i].tensor.requires_grad())
+      add_unit({i}, Unit::Kind::kParameter);
   }
 }
 
@@ -133,7 +132,7 @@ void GradientExchange::add_units() {
       return trained.begin() + static_cast<std::ptrdiff_t>(part * trained.size() / groups);
     };
     std::vector<std::size_t> members(at(g), at(g + 1));
-    if (!members.empty()) add_unit(std::move(members), /*is_group=*/true);
+    if (!members.empty()) add_unit(std::move(members), Unit::Kind::kGroup);
   }
 }
 
@@ -172,10 +171,14 @@ void GradientExchange::accumulated(std::size_t index) {
 
 Tensor GradientExchange::gradient_of(Parameter& parameter) const {
   Tensor& gradient = parameter.tensor.mutable_grad();
-  if (!gradient.defined()) gradient = zeros_for(parameter.tensor, parameter.is_sparse);
-  parameter.is_sparse = gradient.is_sparse();
-  return gradient;
+  if (!gradient.defined())
+    gradient = {
+      gradient = parameter.is_sparse ? sparse_zeros_like(parameter.tensor)
+                                     : torch::zeros_like(parameter.tensor);
 }
+parameter.is_sparse = gradient.is_sparse();
+return gradient;
+}  // namespace peal::hvd
 
 ReductionOptions GradientExchange::reduction(const std::string& name) const {
   ReductionOptions reduction;
@@ -205,7 +208,7 @@ void GradientExchange::start(Unit& unit) {
     Parameter& parameter = parameters_[index];
     Tensor gradient = gradient_of(parameter);
     if (parameter.is_sparse && options_.sparse_gradients == SparseGradients::kSparse) {
-      if (unit.is_group) {
+      if (unit.kind == Unit::Kind::kGroup) {
         throw usage("the sparse gradient of " + parameter.name +
                     " cannot be reduced in a group: use SparseGradients::kAsDense");
       }
@@ -215,7 +218,7 @@ void GradientExchange::start(Unit& unit) {
     gradients.push_back(parameter.is_sparse ? gradient.to_dense() : std::move(gradient));
   }
   unit.pending = start_allreduce(gradients,
-                                 unit.is_group ? Form::kGroup : Form::kOne,
+                                 unit.kind == Unit::Kind::kGroup ? Form::kGroup : Form::kOne,
                                  InPlace::kYes,
                                  reduction(parameters_[unit.parameters.front()].name),
                                  Waits::kLater);
@@ -305,7 +308,8 @@ void GradientExchange::set_backward_passes_per_step(int passes) {
   for (Parameter& parameter : parameters_) parameter.passes_left = passes;
 }
 
-void GradientExchange::set_skips(bool skips) { skips_ = skips; }
+void GradientExchange::begin_skipping() { skips_ = true; }
+void GradientExchange::end_skipping() { skips_ = false; }
 
 // ---- Adasum
 
@@ -344,9 +348,9 @@ SkipSynchronize::SkipSynchronize(GradientExchange& exchange) : exchange_(exchang
   if (exchange.is_adasum() && exchange.is_active()) {
     throw usage("Skipping synchronization is not supported when using Adasum optimizer.");
   }
-  exchange_.set_skips(true);
+  exchange_.begin_skipping();
 }
 
-SkipSynchronize::~SkipSynchronize() { exchange_.set_skips(false); }
+SkipSynchronize::~SkipSynchronize() { exchange_.end_skipping(); }
 
 }  // namespace peal::hvd

@@ -45,7 +45,9 @@ class GradientExchange final {
   void forget();
   void set_backward_passes_per_step(int passes);
 
-  void set_skips(bool skips);
+  /// Between these two, steps use the gradients as they are.
+  void begin_skipping();
+  void end_skipping();
 
   // ---- Adasum: the changes of the parameters are reduced
   /// Copies of the parameters.
@@ -66,7 +68,7 @@ class GradientExchange final {
   /// Parameters whose gradients are reduced together.
   struct Unit {
     std::vector<std::size_t> parameters = {};
-    bool is_group = false;
+    enum class Kind : std::uint8_t { kParameter, kGroup } kind = Kind::kParameter;
     std::size_t ready = 0;
     PendingPtr pending = nullptr;
   };
@@ -74,7 +76,7 @@ class GradientExchange final {
   void follow_context();
   void add_parameters(const torch::optim::Optimizer& optimizer, const NamedTensors& named);
   void add_units();
-  void add_unit(std::vector<std::size_t> parameters, bool is_group);
+  void add_unit(std::vector<std::size_t> parameters, Unit::Kind kind);
   void add_given_groups();
   void add_hooks();
   void accumulated(std::size_t parameter);

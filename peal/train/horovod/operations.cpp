@@ -288,7 +288,7 @@ Rank join() {
   const auto operations = world->operations();
   if (!operations) throw Error(ErrorKind::kUsage, "Horovod has been shut down; use hvd.init().");
   const Rank last = internal_errors([&] { return operations->join(); });
-  world->restart_numbers();
+  world->restart_numbers(operations->joins());
   return last;
 }
 

@@ -29,7 +29,7 @@ namespace peal::hvd {
 
 // ---- allreduce: result = postscale * (op over r of prescale * tensor_r)
 //   Average divides the sum by the size of the set, also while ranks have joined. Integers are
-//   computed in f64 and truncated toward zero. Adasum: Maleki et al. 2020.
+//   computed in f64 and truncated toward zero. Adasum: Maleki et al. 2021.
 //   Shape: the same on all ranks.
 //   Gradient: the same operation on the gradient.
 Tensor allreduce(const Tensor& tensor, const ReductionOptions& options = {});

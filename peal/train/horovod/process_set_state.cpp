@@ -60,9 +60,12 @@ std::uint64_t ProcessSetState::next_number(named::Kind kind) {
   return numbers_.at(static_cast<std::size_t>(kind)).fetch_add(1, std::memory_order_relaxed);
 }
 
-void ProcessSetState::restart_numbers() {
-  ++joins_;
-  for (auto& number : numbers_) number.store(joins_ << 32, std::memory_order_relaxed);
+void ProcessSetState::restart_numbers(std::uint64_t joins) {
+  joins_.with([&](std::uint64_t& known) {
+    if (joins <= known) return;
+    known = joins;
+    for (auto& number : numbers_) number.store(joins << 32, std::memory_order_relaxed);
+  });
 }
 
 void ProcessSetState::keep(std::unique_ptr<InFlight> operation) {

@@ -59,7 +59,9 @@ class ProcessSetState final {
   std::uint64_t next_number(named::Kind kind);
   /// After all ranks have joined: ranks have submitted different numbers of operations, but number
   /// the next ones alike.
-  void restart_numbers();
+  /// `joins`: how many joins have ended. Threads that have taken part in the same join restart the
+  /// numbers once.
+  void restart_numbers(std::uint64_t joins);
 
   /// Keeps `operation` until it has ended.
   void keep(std::unique_ptr<InFlight> operation);
@@ -81,7 +83,7 @@ class ProcessSetState final {
   Rank rank_;
   mutable Guarded<Parts> parts_;
   std::array<std::atomic<std::uint64_t>, kKinds> numbers_ = {};
-  std::uint64_t joins_ = 0;
+  Guarded<std::uint64_t> joins_{0};
   Guarded<std::vector<std::unique_ptr<InFlight>>> kept_;
 };
 
