@@ -66,7 +66,9 @@ Operation* PendingOperations::agreed(const std::string& name) const {
 }
 
 void PendingOperations::started(const std::string& name) {
-  if (notes_ && agreed(name) != nullptr) notes_->started(by_name_.at(name).place);
+  if (!notes_) return;
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end() && found->second.is_agreed) notes_->started(found->second.place);
 }
 
 void PendingOperations::complete(const std::string& name, const std::exception_ptr& error) {

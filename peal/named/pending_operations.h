@@ -34,11 +34,11 @@ class PendingOperations final {
 
   /// The operations that the agreement does not have yet. The caller adds them to the agreement.
   std::vector<OperationPtr> take_incoming();
-  /// The operation with this name, if the agreement has it; null otherwise. Another thread may have
+  /// The operation with this name; null if it is not in the agreement. Another thread may have
   /// submitted an operation that the other ranks do not know yet, while this rank has joined.
   Operation* agreed(const std::string& name) const;
   void started(const std::string& name);
-  /// Completes the operation, if the agreement has it.
+  /// Completes the operation, unless it is not in the agreement.
   void complete(const std::string& name, const std::exception_ptr& error);
 
   // ---- join: all threads that call it at once take part in the same join

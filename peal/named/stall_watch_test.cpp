@@ -159,6 +159,49 @@ TEST(StallWatchTest, AnOperationThatAllRanksHaveDoesNotEndTheGroup) {
   EXPECT_EQ(stall_report(stalled, ranks, 1s), "");  // rank 5 reports
 }
 
+/// A rank is asked for "a", which it does not have. Its answer comes when it is asked for "b",
+/// which it has.
+TEST(StallWatchTest, ALateAnswerBelongsToItsQuestion) {
+  Reports reports;
+  std::atomic<int> answers = 0;
+  const Options without_watch{.stall_warning = 0ms};
+  on_ranks(2, without_watch, [&](const Here& here) {
+    std::atomic<bool> asks_for_b = false;
+    StallWatch watch({
+        .group = here.group->split(0),
+        .warning = 50ms,
+        .shutdown = 0ms,
+        .report =
+            [&](std::string_view text) {
+              reports.sink()(text);
+              asks_for_b = true;  // rank 1 has not answered in time
+            },
+        .abort = [](const std::string&) {},
+        .stalled =
+            [&] {
+              return here.rank == 0 ? Stalled{.names = {asks_for_b ? "b" : "a"}, .waited = 1s}
+                                    : Stalled();
+            },
+        .standing =
+            [&](const std::vector<std::string>& names) {
+              const bool is_late = answers == 0;
+              if (is_late) reports.wait_for(1);
+              if (is_late) std::this_thread::sleep_for(100ms);  // until the next question
+              ++answers;
+              return Standing{.has = names[0] == "b" ? 1u : 0u};
+            },
+        .whereabouts = {},
+    });
+    watch.start();
+    const Deadline deadline = Deadline::after(30s);
+    while (answers < 4 && !deadline.passed()) std::this_thread::sleep_for(1ms);
+    return 0;
+  });
+  EXPECT_GE(answers, 4);
+  EXPECT_THAT(reports.text(), HasSubstr("\n1: does not answer"));
+  EXPECT_THAT(reports.text(), Not(HasSubstr("[b]")));
+}
+
 TEST(StallWatchTest, ExceptionsOfTheProgramDoNotEndTheWatch) {
   Reports reports;
   Options options;

@@ -171,14 +171,13 @@ void GradientExchange::accumulated(std::size_t index) {
 
 Tensor GradientExchange::gradient_of(Parameter& parameter) const {
   Tensor& gradient = parameter.tensor.mutable_grad();
-  if (!gradient.defined())
-    gradient = {
-      gradient = parameter.is_sparse ? sparse_zeros_like(parameter.tensor)
-                                     : torch::zeros_like(parameter.tensor);
+  if (!gradient.defined()) {
+    gradient = parameter.is_sparse ? sparse_zeros_like(parameter.tensor)
+                                   : torch::zeros_like(parameter.tensor);
+  }
+  parameter.is_sparse = gradient.is_sparse();
+  return gradient;
 }
-parameter.is_sparse = gradient.is_sparse();
-return gradient;
-}  // namespace peal::hvd
 
 ReductionOptions GradientExchange::reduction(const std::string& name) const {
   ReductionOptions reduction;
