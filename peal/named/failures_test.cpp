@@ -1,5 +1,6 @@
 // Tests of errors of NamedOperations: of one operation, and of the end of the group.
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -171,6 +172,48 @@ TEST(Failures, TheFlightRecordShowsTheNamesInFlight) {
                                        HasSubstr("in flight by name: allreduce \"y\"")}));
   for (const std::string& line : diagnoses[0].evidence) {
     EXPECT_THAT(line, Not(HasSubstr("recv of 8192")));
+  }
+}
+
+TEST(Failures, AKilledRankWasInTheMiddleOfItsNames) {
+  const TemporaryFolder folder;
+  const std::string flights = (folder.path() / "flights").string();
+  ASSERT_EQ(::setenv("PEAL_FLIGHT_DIR", flights.c_str(), 1), 0);
+  const pid_t child = ::fork();
+  const Rank rank = child == 0 ? 1 : 0;
+  const ProcessGroupPtr group = join_group(folder.path(), rank, 2);
+  std::string text;
+  {
+    NamedOperations named(group, {});
+    std::vector<float> data = {1};
+    const auto operation =
+        named.submit(all_reduce(rank == 1 ? "allreduce.x" : "allreduce.y", data, Reduction::kSum));
+    if (rank == 1) {
+      std::this_thread::sleep_for(50ms);
+      ::raise(SIGKILL);
+    }
+    text = thrown([&] { named.wait(*operation); });
+  }
+  ::unsetenv("PEAL_FLIGHT_DIR");
+  ::waitpid(child, nullptr, 0);
+  EXPECT_THAT(text, ::testing::StartsWith("peer_lost: allreduce \"y\" failed: rank 1 ("));
+  EXPECT_THAT(text, ::testing::EndsWith("rank 0 of the group world was in allreduce \"y\""));
+
+  const std::vector<std::string> paths = {flights};
+  const std::vector<observe::RankEnd> ends = {{.rank = 1,
+                                               .pid = static_cast<std::uint64_t>(child),
+                                               .at = observe::wall_now(),
+                                               .state = observe::RankEnd::State::kKilled,
+                                               .text = "was killed by SIGKILL"}};
+  const auto diagnosis = observe::diagnose(observe::read_dumps(paths).flights, ends);
+  EXPECT_THAT(diagnosis.sentence,
+              ::testing::StartsWith("The process of rank 1 was killed by SIGKILL, "));
+  EXPECT_THAT(diagnosis.sentence, HasSubstr("allreduce \"x\""));
+  EXPECT_THAT(diagnosis.evidence,
+              ::testing::Contains(HasSubstr("rank 0 of the group world was in allreduce \"y\"")));
+  for (const std::string& line : diagnosis.evidence) {
+    EXPECT_THAT(line, Not(HasSubstr("all_reduce #")));
+    EXPECT_THAT(line, Not(HasSubstr("8192")));
   }
 }
 

@@ -73,6 +73,18 @@ TEST(NamedWaits, ADeadRankWasInTheMiddleOfItsNames) {
                          "\"x\", allreduce \"y\" of the group world, while rank 0 waited for it"));
 }
 
+TEST(NamedWaits, ADeadRankMayHaveBeenBetweenTwoAgreements) {
+  const std::array<Flight, 1> flights = {
+      FlightOf(0, 2).did(Operation::kAllReduce, 10, 11).submitted("allreduce \"x\"", 9)};
+  const std::array<RankEnd, 1> ends = {
+      end_of(0, RankEnd::State::kKilled, 20, "was killed by SIGKILL")};
+  const Diagnosis diagnosis = diagnose(flights, ends);
+  EXPECT_EQ(diagnosis.sentence,
+            "The process of rank 0 was killed by SIGKILL, with allreduce \"x\" in flight.");
+  EXPECT_THAT(diagnosis.evidence[0],
+              HasSubstr("last finished an agreement on operations by name of the group world"));
+}
+
 TEST(NamedWaits, BackgroundGroupsAreNotWhatARankDoes) {
   Flight flight = FlightOf(0, 2).is_in_message(Operation::kRecv, kAnySource, 10);
   const std::array<Flight, 1> blocked = {flight};

@@ -29,18 +29,21 @@ std::vector<std::string> runs_of(const std::vector<Rank>& ranks) {
   return runs;
 }
 
-/// The operations by name that the operation was for, as names_text. Empty if its group has none.
-std::string names_behind(const Flight& flight, const FlightOperation& operation) {
+/// What the operation was for, if its group has operations by name: the names, as names_text. Empty
+/// if the group has none.
+std::string purpose(const Flight& flight, const FlightOperation& operation) {
   std::vector<std::string> names;
+  bool has_names = false;
   for (const FlightName& name : flight.names) {
     if (name.group != operation.kind.group) continue;
+    has_names = true;
     if (operation.is_unfinished()) {
       if (name.is_unfinished()) names.push_back(name.text);
     } else if (!name.is_unfinished()) {
       names = {name.text};  // the last one
     }
   }
-  return names_text(names);
+  return has_names && names.empty() ? "an agreement on operations by name" : names_text(names);
 }
 
 }  // namespace
@@ -79,7 +82,7 @@ std::string ranks_text(const std::vector<Rank>& ranks) {
 
 std::string operation_text(const Flight& flight, const FlightOperation& operation) {
   const FlightGroup* const group = group_of(flight, operation);
-  const std::string names = names_behind(flight, operation);
+  const std::string names = purpose(flight, operation);
   return fmt::format(
       "{} of {}",
       names.empty() ? describe(operation.kind, operation.sequence, operation.count) : names,

@@ -20,7 +20,8 @@ std::string length_text(std::chrono::nanoseconds length);
 std::string ranks_text(const std::vector<Rank>& ranks);
 
 /// "all_reduce #12 (sum of 1000 f32) of the group world". If the group has operations by name,
-/// those in flight, or for a finished operation the last one: `allreduce "x" of the group world`.
+/// those in flight, or for a finished operation the last one: `allreduce "x" of the group world`;
+/// "an agreement on operations by name of the group world" without such a name.
 std::string operation_text(const Flight& flight, const FlightOperation& operation);
 
 /// "the group world", for the group's number in the flight; "its group" if the record has no name.

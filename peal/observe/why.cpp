@@ -131,6 +131,10 @@ std::string location_text(const JobView& job, Rank rank) {
   if (const FlightOperation* const operation = job.unfinished(rank)) {
     return ", in the middle of " + operation_text(*flight, *operation);
   }
+  // The rank may have been between two agreements on them.
+  if (const std::string names = names_in_flight(*flight); !names.empty()) {
+    return ", with " + names + " in flight";
+  }
   if (const FlightOperation* const last = job.last_finished(rank)) {
     return ", after " + operation_text(*flight, *last);
   }

@@ -48,6 +48,16 @@ struct Here {
   int size;
 };
 
+/// The group of a rank that meets the others in the folder.
+inline ProcessGroupPtr join_group(const std::filesystem::path& folder, Rank rank, int ranks) {
+  InitOptions init;
+  init.init_method = "file://" + (folder / "store").string();
+  init.rank = rank;
+  init.world_size = ranks;
+  init.timeout = std::chrono::seconds(60);
+  return init_process_group(init);
+}
+
 /// The results of body(here) of all ranks. `options_of`: the options of a rank.
 template <class OptionsOf, class Body>
 auto on_ranks_with(int ranks, OptionsOf options_of, Body body) {
@@ -56,12 +66,7 @@ auto on_ranks_with(int ranks, OptionsOf options_of, Body body) {
   std::vector<std::future<Result>> running;
   for (Rank rank = 0; rank < ranks; ++rank) {
     running.push_back(std::async(std::launch::async, [&, rank] {
-      InitOptions init;
-      init.init_method = "file://" + (folder.path() / "store").string();
-      init.rank = rank;
-      init.world_size = ranks;
-      init.timeout = std::chrono::seconds(60);
-      const ProcessGroupPtr group = init_process_group(init);
+      const ProcessGroupPtr group = join_group(folder.path(), rank, ranks);
       NamedOperations named(group, options_of(rank));
       return body(Here{group, named, rank, ranks});
     }));
