@@ -26,8 +26,8 @@ namespace peal::hvd {
 /// several passes is not divided by their number, as in Horovod; see Accumulation.
 ///
 /// If ranks share memory, dense gradients on the CPU lie in memory of the process set (0040), which
-/// this class keeps: as many bytes as the parameters have. A gradient that the program keeps from an
-/// earlier step is not overwritten.
+/// this class keeps: as many bytes as the parameters have. A gradient that the program keeps from
+/// an earlier step is not overwritten.
 ///
 /// To change gradients before the step, as in mixed precision:
 ///   optimizer.synchronize(); clip(...);
