@@ -217,15 +217,34 @@ class Contiguous {
   bool is_whole_ = false;
 };
 
+/// From this size on, an operation is about as fast alone as with others, and needs no copy if the
+/// memory is registered. A list of buffers is always copied.
+constexpr Bytes kLarge = 256_KiB;
+
+/// Calls `call` for each large buffer, and once for the others. The sizes are the same on all
+/// ranks.
+template <class Call>
+void for_large_and_others(std::span<const Buffer> buffers, Call&& call) {
+  std::vector<Buffer> others;
+  for (const Buffer& one : buffers) {
+    if (bytes_of(one.count, one.dtype) >= kLarge) {
+      call(Buffers(one));
+    } else {
+      others.push_back(one);
+    }
+  }
+  if (!others.empty()) call(Contiguous(std::move(others)).get());
+}
+
 /// Returns how to scale the result.
-Scale all_reduce(ProcessGroup& group, const Request& first, const Contiguous& data) {
+Scale all_reduce(ProcessGroup& group, const Request& first, std::span<const Buffer> buffers) {
   if (first.reduction == Reduction::kAdasum) {
-    const Buffers buffers = data.get();
-    for (const Buffer& one : buffers.all()) adasum(group, one);
+    for (const Buffer& one : buffers) adasum(group, one);
     return {first.postscale};
   }
   const Plan plan = plan_of(first, group.size());
-  group.all_reduce(data.get(), {.op = plan.op});
+  for_large_and_others(buffers,
+                       [&](const Buffers& data) { group.all_reduce(data, {.op = plan.op}); });
   return plan.postscale;
 }
 
@@ -243,7 +262,7 @@ void run_all_reduce(ProcessGroup& group, std::span<const Member> members) {
       fill_neutral(buffers.back(), first.reduction);
     }
   }
-  const Scale postscale = all_reduce(group, first, Contiguous(buffers));
+  const Scale postscale = all_reduce(group, first, buffers);
   for (const Buffer& buffer : buffers) scale(buffer, postscale);
 }
 
@@ -257,7 +276,7 @@ void run_broadcast(ProcessGroup& group, std::span<const Member> members) {
                           ? member.operation->memory().output
                           : scratch.buffer(elements_of(*member.request), first.dtype));
   }
-  group.broadcast(Contiguous(std::move(buffers)).get(), first.root);
+  for_large_and_others(buffers, [&](const Buffers& data) { group.broadcast(data, first.root); });
 }
 
 /// The rows of all ranks, by member and rank.

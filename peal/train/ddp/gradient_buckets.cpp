@@ -127,14 +127,12 @@ void GradientBuckets::make_sparse(TrainedParameter& parameter) {
 }
 
 // Gradients are computed about in the order of the buckets, so only the next ones are expected.
-PlaceMemory* GradientBuckets::choose_place(std::size_t bytes) {
+const TrainedParameter* GradientBuckets::choose(std::size_t bytes) {
   constexpr std::size_t kNext = 8;
   while (chosen_ < order_.size() && parameters_[order_[chosen_]].pass.is_final) ++chosen_;
   for (std::size_t i = chosen_; i < std::min(chosen_ + kNext, order_.size()); ++i) {
     const TrainedParameter& parameter = parameters_[order_[i]];
-    if (parameter.expects_gradient() && parameter.memory->bytes() == bytes) {
-      return parameter.memory.get();
-    }
+    if (parameter.expects_gradient() && parameter.memory->bytes() == bytes) return &parameter;
   }
   return nullptr;
 }

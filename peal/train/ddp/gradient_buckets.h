@@ -51,8 +51,8 @@ class GradientBuckets final {
   void make_sparse(TrainedParameter& parameter);
 
   /// For PlaceAllocator. Autograd asks for memory for a result of `bytes`, which may be one of the
-  /// next gradients. Returns the place of the first such gradient of this size, or null.
-  PlaceMemory* choose_place(std::size_t bytes);
+  /// next gradients. Returns the parameter of the first such gradient of this size, or null.
+  const TrainedParameter* choose(std::size_t bytes);
 
  private:
   void list_parameters(const ModelTensors& model);

@@ -52,8 +52,10 @@ void GradientReducer::start() {
   group_->all_reduce(starts_early, {.op = ReduceOp::kMin, .timeout = options_.timeout});
   sender_.set_starts_early(starts_early.front() != 0);
   if (options_.computation == Computation::kInPlace) {
-    allocator_ = std::make_unique<PlaceAllocator>([this](std::size_t bytes) {
-      return current_backward() != -1 ? buckets_.choose_place(bytes) : nullptr;
+    allocator_ = std::make_unique<PlaceAllocator>([this](std::size_t bytes) -> PlaceMemory* {
+      if (current_backward() == -1) return nullptr;
+      const TrainedParameter* const next = buckets_.choose(bytes);
+      return next != nullptr ? next->memory.get() : nullptr;
     });
   }
 }

@@ -25,6 +25,10 @@ namespace peal::hvd {
 /// step() waits for all. A parameter that backward has not reached contributes zeros. The sum of
 /// several passes is not divided by their number, as in Horovod; see Accumulation.
 ///
+/// If ranks share memory, dense gradients on the CPU lie in memory of the process set (0040), which
+/// this class keeps: as many bytes as the parameters have. A gradient that the program keeps from
+/// an earlier step is not overwritten.
+///
 /// To change gradients before the step, as in mixed precision:
 ///   optimizer.synchronize(); clip(...);
 ///   { const auto skip = optimizer.skip_synchronize(); optimizer.step(); }

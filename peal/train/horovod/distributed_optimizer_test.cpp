@@ -298,6 +298,56 @@ TEST(DistributedOptimizer, WithAdasumCombinesTheStepsOfTheRanks) {
   });
 }
 
+/// W * x, with a W of 36 KiB: large enough to be computed in its place.
+struct Matrix {
+  Matrix()
+      : optimizer(torch::optim::SGD({w}, 1.0)), kept_input(torch::full({kWidth}, rank() + 1.0)) {}
+  /// The gradient of W.
+  Tensor step() {
+    optimizer.zero_grad();
+    torch::mv(w, kept_input).sum().backward();
+    optimizer.step();
+    return w.grad();
+  }
+  static constexpr std::int64_t kWidth = 96;
+  Tensor w = torch::zeros({kWidth, kWidth}, torch::requires_grad());
+  DistributedOptimizer<torch::optim::SGD> optimizer;
+  Tensor kept_input;
+};
+
+TEST(DistributedOptimizer, ComputesAGradientInTheSameMemoryInEachStep) {
+  on_processes(2, [](Findings& findings) {
+    Matrix matrix;
+    const void* const place = matrix.step().data_ptr();
+    for (int i = 0; i < 3; ++i) {
+      matrix.optimizer.zero_grad();
+      const Tensor other = torch::empty_like(matrix.w);  // would get the memory of a freed gradient
+      findings.expect(matrix.step().data_ptr() == place, "the gradient has moved");
+    }
+    findings.expect_equal(matrix.w.detach(), torch::full_like(matrix.w, -6.0), "the sum of steps");
+  });
+}
+
+TEST(DistributedOptimizer, DoesNotOverwriteAGradientThatTheProgramKeeps) {
+  on_processes(2, [](Findings& findings) {
+    const auto check = [&](const std::string& what, const auto& keep) {
+      Matrix matrix;
+      const void* const place = matrix.step().data_ptr();
+      {
+        const Tensor kept = keep(matrix.w.grad());
+        const Tensor copy = kept.clone();
+        matrix.kept_input.mul_(3);
+        findings.expect_equal(matrix.step(), torch::full_like(matrix.w, 4.5), what + ", then");
+        findings.expect_equal(kept, copy, what);
+      }
+      findings.expect(matrix.step().data_ptr() == place, what + ": the place is lost");
+    };
+    check("the gradient", [](const Tensor& gradient) { return gradient; });
+    check("a view", [](const Tensor& gradient) { return gradient.flatten(); });
+    check("an alias", [](const Tensor& gradient) { return gradient.detach(); });
+  });
+}
+
 TEST(DistributedOptimizer, RejectsWrongOptionsAndUnnamedParameters) {
   on_processes(2, [](Findings& findings) {
     const Weight weight;

@@ -50,6 +50,7 @@ GradientExchange::GradientExchange(const torch::optim::Optimizer& optimizer,
   add_parameters(optimizer, named);
   add_units();
   if (is_active_ && !is_adasum()) add_hooks();
+  make_places();
 }
 
 GradientExchange::~GradientExchange() = default;
@@ -64,7 +65,19 @@ void GradientExchange::follow_context() {
   const bool has_mean = options_.accumulation == DistributedOptions::Accumulation::kMean;
   is_active_ = set->included() && (size_ > 1 || is_elastic || has_mean);
   context_ = context;
+  make_places();
   forget();
+}
+
+/// In memory of the set's group. Compressed gradients are copied anyway.
+void GradientExchange::make_places() {
+  places_.reset();
+  if (!is_active_ || is_adasum() || options_.compression || size_ == 1) return;
+  const ProcessGroupPtr group = current()->set(options_.process_set.id())->group();
+  if (!group || !group->capabilities().registered_memory) return;
+  std::vector<train::NamedTensor> parameters;
+  for (const Parameter& one : parameters_) parameters.emplace_back(one.name, one.tensor);
+  places_ = std::make_unique<GradientPlaces>(group, parameters);
 }
 
 // ---- construction
@@ -142,15 +155,23 @@ void GradientExchange::add_hooks() {
     if (!parameter.tensor.requires_grad()) continue;
     parameter.hook = std::make_unique<train::GradientHook>(
         parameter.tensor,
-        train::GradientCalls{.computed = [](const Tensor& gradient) { return gradient; },
-                             .accumulated = [this, i] { accumulated(i); }});
+        train::GradientCalls{
+            .computed = [this, i](const Tensor& gradient) { return computed(i, gradient); },
+            .accumulated = [this, i] { accumulated(i); }});
   }
 }
 
 // ---- a step
 
-void GradientExchange::accumulated(std::size_t index) {
+Tensor GradientExchange::computed(std::size_t index, const Tensor& gradient) {
   follow_context();
+  return places_ ? places_->computed(index, gradient) : gradient;
+}
+
+void GradientExchange::accumulated(std::size_t index) {
+  const train::PlacesPaused paused;
+  follow_context();
+  if (places_) places_->accumulated(index);
   Parameter& parameter = parameters_[index];
   if (parameter.passes_left <= 0) {
     throw usage(
@@ -299,6 +320,7 @@ void GradientExchange::forget() {
   for (Parameter& parameter : parameters_) {
     parameter.passes_left = options_.backward_passes_per_step;
   }
+  if (places_) places_->begin_step();
 }
 
 void GradientExchange::set_backward_passes_per_step(int passes) {

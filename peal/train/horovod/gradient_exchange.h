@@ -13,6 +13,7 @@
 #include "peal/train/ddp/gradient_hook.h"
 #include "peal/train/horovod/distributed_options.h"
 #include "peal/train/horovod/functions.h"
+#include "peal/train/horovod/gradient_places.h"
 
 namespace peal::hvd {
 
@@ -74,11 +75,13 @@ class GradientExchange final {
   };
 
   void follow_context();
+  void make_places();
   void add_parameters(const torch::optim::Optimizer& optimizer, const NamedTensors& named);
   void add_units();
   void add_unit(std::vector<std::size_t> parameters, Unit::Kind kind);
   void add_given_groups();
   void add_hooks();
+  Tensor computed(std::size_t parameter, const Tensor& gradient);
   void accumulated(std::size_t parameter);
   void start(Unit& unit);
   PendingPtr start_sparse(Parameter& parameter);
@@ -94,6 +97,7 @@ class GradientExchange final {
   std::vector<Parameter> parameters_;
   std::unordered_map<const c10::TensorImpl*, std::size_t> index_of_;
   std::vector<Unit> units_;
+  std::unique_ptr<GradientPlaces> places_;  // null if gradients have none
   bool is_synchronized_ = false;
   bool skips_ = false;
 };

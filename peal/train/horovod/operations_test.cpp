@@ -286,6 +286,30 @@ TEST(Operations, RunWithNamesInAnotherOrderOnEachRank) {
   });
 }
 
+/// Large tensors of a batch travel alone, so that they need no copy; the rest as one.
+TEST(Operations, OfLargeAndSmallTensorsTogether) {
+  on_processes(2, [](Findings& findings) {
+    constexpr std::int64_t kAlone = (256 << 10) / sizeof(float);  // from this size on
+    Tensors tensors, sums;
+    for (const std::int64_t count :
+         {std::int64_t{3}, kAlone, kAlone - 1, kAlone + 1, std::int64_t{0}, 5 * kAlone}) {
+      const Tensor values = torch::arange(count).fmod(100);
+      tensors.push_back(values + rank());
+      sums.push_back(2 * values + 1);
+    }
+    const Tensors results = grouped_allreduce(tensors, {.op = Sum});
+    std::vector<Handle<Tensor>> copies;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const std::string what = "tensor " + std::to_string(i);
+      findings.expect_equal(results[i], sums[i], what);
+      copies.push_back(broadcast_async(tensors[i], 1, {.name = what}));
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      findings.expect_equal(synchronize(copies[i]), tensors[i] - rank() + 1, "broadcast");
+    }
+  });
+}
+
 TEST(Operations, ScaleBeforeAndAfterTheReduction) {
   on_processes(2, [](Findings& findings) {
     const Tensor mine = torch::tensor({3.0, 5.0}) * (rank() + 1);

@@ -14,7 +14,7 @@ Rank place_of(const std::vector<Rank>& ranks, Rank rank) {
   return found != ranks.end() && *found == rank ? static_cast<Rank>(found - ranks.begin()) : -1;
 }
 
-/// Modules may keep references to the group.
+/// Modules and optimizers may keep references to the group.
 void leave(const ProcessGroupPtr& group) {
   if (!group) return;
   try {
@@ -43,6 +43,10 @@ Rank ProcessSetState::rank_of_global(Rank global) const { return place_of(ranks_
 
 std::shared_ptr<named::NamedOperations> ProcessSetState::operations() const {
   return parts_.with([](const Parts& parts) { return parts.operations; });
+}
+
+ProcessGroupPtr ProcessSetState::group() const {
+  return parts_.with([](const Parts& parts) { return parts.group; });
 }
 
 ProcessGroupPtr ProcessSetState::other_group() {
@@ -84,7 +88,7 @@ void ProcessSetState::close() {
   parts.operations.reset();  // before its group
   kept_.with([](auto& kept) { return std::exchange(kept, {}); });
   leave(parts.other_group);
-  parts.group.reset();
+  leave(parts.group);
 }
 
 }  // namespace peal::hvd

@@ -51,6 +51,8 @@ class ProcessSetState final {
 
   /// Null after close() and for ranks outside of the set.
   std::shared_ptr<named::NamedOperations> operations() const;
+  /// The group of the operations; null after close() and for ranks outside of the set.
+  ProcessGroupPtr group() const;
   /// A group of the ranks of the set for other collectives. Made by the first call, which all ranks
   /// of the set make.
   ProcessGroupPtr other_group();

@@ -1,20 +1,17 @@
-// Starts operations on tensors: checks the arguments, and gives each operation a name and dense
-// memory. Used by operations.cpp and the module for Python.
+// Starts operations on tensors, after it has checked the arguments. Used by operations.cpp and the
+// module for Python.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "peal/named/named_operations.h"
 #include "peal/train/horovod/operation_options.h"
+#include "peal/train/horovod/parts.h"
 #include "peal/train/horovod/pending.h"
 
 namespace peal::hvd {
 
-/// How the tensors of a call are given. The names of members of a group have an index.
-enum class Form : std::uint8_t { kOne, kGroup };
-enum class InPlace : std::uint8_t { kNo, kYes };
 using Waits = named::NamedOperations::Waits;
 
 // Errors of each: usage (before init; this rank is not in the set; a tensor that the operation
