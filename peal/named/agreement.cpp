@@ -66,6 +66,7 @@ Agreement::Agreement(std::vector<Rank> global_ranks, AgreementOptions options)
     : global_ranks_(std::move(global_ranks)),
       options_(options),
       cache_(options.cache_capacity),
+      groups_(global_ranks_),
       joined_(global_ranks_.size(), false) {}
 
 void Agreement::add(const Request& request) {
@@ -184,7 +185,7 @@ void Agreement::read(Rank rank, const std::string& announcements) {
       announced.by_rank.resize(joined_.size());
     }
     arrivals_.push_back({request.name, rank});
-    if (!request.group.empty()) note_group(rank, request);
+    if (!request.group.empty()) groups_.note(rank, request);
     announced.by_rank[static_cast<std::size_t>(rank)] = std::move(request);
     if (is_complete(announced)) complete_.emplace(announced.number, entry->first);
   }
@@ -197,55 +198,15 @@ void Agreement::read(Rank rank, const std::string& announcements) {
   }
 }
 
-void Agreement::note_group(Rank rank, const Request& request) {
-  AnnouncedGroup& group = groups_[request.group];
-  group.by_rank.resize(joined_.size());
-  AnnouncedGroup::OfRank& mine = group.by_rank[static_cast<std::size_t>(rank)];
-  mine.announced = mine.size == request.group_size ? mine.announced + 1 : 1;
-  mine.size = request.group_size;
-  if (std::ranges::find(group.names, request.name) == group.names.end()) {
-    group.names.push_back(request.name);
-  }
-}
-
-bool Agreement::is_uneven(const AnnouncedGroup& group) const {
-  int size = 0;
-  for (const AnnouncedGroup::OfRank& one : group.by_rank) {
-    if (one.size != 0 && size != 0 && one.size != size) return true;
-    if (one.size != 0) size = one.size;
-  }
-  return false;
-}
-
-bool Agreement::is_announced_by_all(const AnnouncedGroup& group) const {
-  for (std::size_t rank = 0; rank < joined_.size(); ++rank) {
-    const AnnouncedGroup::OfRank& one = group.by_rank[rank];
-    const bool is_whole = one.size != 0 && one.announced >= one.size;
-    if (!is_whole && !(joined_[rank] && one.size == 0)) return false;
-  }
-  return true;
-}
-
 /// Ranks name the members of their groups by the size, as in "x_1of2". So operations of a group
 /// that is uneven never become complete by themselves.
 std::vector<Decision> Agreement::fail_uneven_groups() {
   std::vector<Decision> decisions;
-  std::erase_if(groups_, [&](const auto& entry) {
-    const auto& [name, group] = entry;
-    if (!is_uneven(group) || !is_announced_by_all(group)) return false;
-    std::vector<Side> sides;
-    for (std::size_t rank = 0; rank < group.by_rank.size(); ++rank) {
-      const int size = group.by_rank[rank].size;
-      if (size == 0) continue;
-      const std::string value = fmt::format("{} tensor{}", size, size == 1 ? "" : "s");
-      auto side = std::ranges::find(sides, value, &Side::value);
-      if (side == sides.end()) side = sides.insert(sides.end(), Side{.value = value, .ranks = {}});
-      side->ranks.push_back(global_ranks_[rank]);
-    }
+  for (AnnouncedGroups::Uneven& group : groups_.take_uneven(joined_)) {
     Decision& decision = decisions.emplace_back();
     decision.kind = Decision::Kind::kFail;
-    decision.problem = fmt::format("Mismatched sizes of the group {}: {}", name, sides_text(sides));
-    for (const std::string& member : group.names) {
+    decision.problem = std::move(group.problem);
+    for (const std::string& member : group.members) {
       const auto announced = announced_.find(member);
       const auto request = std::ranges::find_if(announced->second.by_rank,
                                                 [](const auto& one) { return one.has_value(); });
@@ -253,8 +214,7 @@ std::vector<Decision> Agreement::fail_uneven_groups() {
       complete_.erase(announced->second.number);
       announced_.erase(announced);
     }
-    return true;
-  });
+  }
   return decisions;
 }
 
@@ -360,9 +320,7 @@ void Agreement::keep_whole_groups(std::vector<Complete>& complete) const {
     if (one.request.group.empty()) return false;
     const Group& group = groups.at(one.request.group);
     one.problem = group.problem;
-    const auto announced = groups_.find(one.request.group);
-    const bool fails_later = announced != groups_.end() && is_uneven(announced->second);
-    return fails_later || group.members < one.request.group_size;
+    return groups_.is_uneven(one.request.group) || group.members < one.request.group_size;
   });
 }
 

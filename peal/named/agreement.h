@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "peal/base/units.h"
+#include "peal/named/announced_groups.h"
 #include "peal/named/request.h"
 #include "peal/named/response_cache.h"
 
@@ -76,15 +77,6 @@ class Agreement {
     std::uint64_t number = 0;  // in the order of the first announcements
     std::vector<std::optional<Request>> by_rank;
   };
-  /// A group, as the ranks have announced it.
-  struct AnnouncedGroup {
-    struct OfRank {
-      int size = 0;       // 0: not announced
-      int announced = 0;  // members
-    };
-    std::vector<OfRank> by_rank;
-    std::vector<std::string> names;  // of members, of any rank
-  };
   /// An operation that all ranks have.
   struct Complete {
     Request request;
@@ -95,9 +87,6 @@ class Agreement {
   void forget(std::size_t number);
   void announce_instead(std::size_t number);
   void read(Rank rank, const std::string& announcements);
-  void note_group(Rank rank, const Request& request);
-  bool is_uneven(const AnnouncedGroup& group) const;
-  bool is_announced_by_all(const AnnouncedGroup& group) const;
   std::vector<Decision> fail_uneven_groups();
   void forget_other_sizes();
   bool is_complete(const Announced& announced) const;
@@ -115,7 +104,7 @@ class Agreement {
   ResponseCache cache_;
   std::unordered_map<std::string, Announced> announced_;
   std::map<std::uint64_t, std::string> complete_;  // names of announced_, by number
-  std::map<std::string, AnnouncedGroup> groups_;   // that have not run or failed, by name
+  AnnouncedGroups groups_;                         // that have not run or failed
   std::uint64_t next_number_ = 0;
   std::vector<bool> joined_;  // by rank
   std::vector<Rank> join_order_;

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "peal/named/stall_messages.h"
+
 namespace peal::named {
 namespace {
 

@@ -15,7 +15,7 @@
 #include "peal/base/error.h"
 #include "peal/group/flight_notes.h"
 #include "peal/named/operation.h"
-#include "peal/named/stall_watch.h"
+#include "peal/named/stall_report.h"
 
 namespace peal::named {
 

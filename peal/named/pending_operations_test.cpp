@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/named/stall_messages.h"
+
 namespace peal::named {
 namespace {
 

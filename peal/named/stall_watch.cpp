@@ -9,10 +9,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "peal/base/guarded.h"
-#include "peal/base/serialize.h"
+#include "peal/named/stall_messages.h"
 #include "peal/named/unlimited.h"
 #include "peal/system/thread.h"
 
@@ -22,195 +21,23 @@ namespace {
 constexpr Tag kQuestion(2);
 constexpr Tag kAnswer(3);
 constexpr Tag kPlace(4);
-constexpr Timeout kAnswersWithin = std::chrono::seconds(3);
 constexpr Timeout kLeavesWithin = std::chrono::seconds(1);
 
-/// Messages have this size: the receiver must know it.
-constexpr std::size_t kSize = 8192;
-constexpr std::size_t kMostNames = 16;  // in a question
-constexpr std::size_t kLongestPlace = 6000;
-constexpr std::size_t kShownNames = 5;
-
-using Message = std::vector<std::uint8_t>;  // of kSize bytes
-
-Message message_of(ByteWriter text) {
-  const std::string bytes = std::move(text).take();
-  Message message(kSize);
-  std::ranges::copy(bytes, message.begin());
-  return message;
-}
-
-ByteReader reader_of(const Message& message) {
-  return {std::string_view(reinterpret_cast<const char*>(message.data()), message.size()),
-          "message about pending operations"};
-}
-
-/// Each question of a rank has a number, which the answers repeat: an answer may be late.
-struct Question {
-  std::uint64_t number = 0;
-  std::vector<std::string> names;
-};
-
-Message message_of(const Question& question) {
-  ByteWriter out;
-  out.put_u64(question.number).put_u32(static_cast<std::uint32_t>(question.names.size()));
-  for (const std::string& name : question.names) out.put_text(name);
-  return message_of(std::move(out));
-}
-
-Question question_in(const Message& message) {
-  ByteReader in = reader_of(message);
-  Question question;
-  question.number = in.get_u64();
-  const std::size_t count = std::min<std::size_t>(in.get_u32(), kMostNames);
-  for (std::size_t i = 0; i < count; ++i) {
-    question.names.emplace_back(
-        in.get_text(Bytes(static_cast<std::int64_t>(kLongestNameOfQuestion))));
-  }
-  return question;
-}
-
-struct Answer {
-  std::uint64_t number = 0;
-  Standing standing;
-};
-
-Message message_of(const Answer& answer) {
-  ByteWriter out;
-  out.put_u64(answer.number)
-      .put_u64(answer.standing.has)
-      .put_u8(static_cast<std::uint8_t>(answer.standing.join));
-  return message_of(std::move(out));
-}
-
-Answer answer_in(const Message& message) {
-  ByteReader in = reader_of(message);
-  Answer answer;
-  answer.number = in.get_u64();
-  answer.standing.has = in.get_u64();
-  if (in.get_u8() != 0) answer.standing.join = Standing::Join::kJoined;
-  return answer;
-}
-
-struct Place {
-  std::uint64_t number = 0;
-  std::string text;
-};
-
-Message message_of(const Place& place) {
-  ByteWriter out;
-  out.put_u64(place.number).put_text(place.text.substr(0, kLongestPlace));
-  return message_of(std::move(out));
-}
-
-Place place_in(const Message& message) {
-  ByteReader in = reader_of(message);
-  Place place;
-  place.number = in.get_u64();
-  place.text = in.get_text(Bytes(static_cast<std::int64_t>(kLongestPlace)));
-  return place;
-}
-
-/// The names that the rank has not submitted.
-std::vector<std::string> missing_of(const Stalled& stalled, const Standing& standing) {
-  std::vector<std::string> names;
-  if (standing.join == Standing::Join::kJoined) return names;
-  for (std::size_t i = 0; i < stalled.names.size(); ++i) {
-    if ((standing.has >> i & 1) == 0) names.push_back(stalled.names[i]);
-  }
-  return names;
-}
-
-std::string shortened(const std::vector<std::string>& names) {
-  if (names.size() <= kShownNames) return fmt::format("[{}]", fmt::join(names, ", "));
-  return fmt::format(
-      "[{}, ...]",
-      fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(kShownNames), ", "));
-}
-
-std::string indented(const std::string& text) {
-  std::string result = "    ";
-  for (const char c : text) {
-    result += c;
-    if (c == '\n') result += "    ";
-  }
-  return result;
-}
-
-std::string place_text(const Standing& standing) {
-  if (!standing.place) {
-    return fmt::format(
-        "\n    its program has not told within {} seconds where it is; it may hold Python's GIL",
-        std::chrono::duration_cast<std::chrono::seconds>(kAnswersWithin).count());
-  }
-  return standing.place->empty() ? "" : "\n" + indented(*standing.place);
-}
-
-double in_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
-
 }  // namespace
-
-std::string missing_ranks(const Stalled& stalled, const StandingsOfRanks& ranks) {
-  std::string missing;
-  for (std::size_t rank = 0; rank < ranks.standings.size(); ++rank) {
-    if (static_cast<Rank>(rank) == ranks.self) continue;
-    const std::optional<Standing>& standing = ranks.standings[rank];
-    if (!standing) {
-      missing += fmt::format("\n{}: does not answer; its process may be stopped or busy",
-                             ranks.global_ranks[rank]);
-      continue;
-    }
-    const std::vector<std::string> names = missing_of(stalled, *standing);
-    if (names.empty()) continue;
-    missing += fmt::format("\n{}: {}", ranks.global_ranks[rank], shortened(names));
-    missing += place_text(*standing);
-  }
-  return missing;
-}
-
-std::string stall_report(const Stalled& stalled, const StandingsOfRanks& ranks, Timeout warning) {
-  for (Rank rank = 0; rank < ranks.self; ++rank) {
-    const auto& standing = ranks.standings[static_cast<std::size_t>(rank)];
-    if (standing && standing->has != 0) return {};  // that rank reports
-  }
-  const std::string missing = missing_ranks(stalled, ranks);
-  if (missing.empty()) return {};
-  return fmt::format(
-      "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of "
-      "ranks and are waiting for remainder of ranks for more than {} seconds. Rank {} has waited "
-      "for {} seconds. Either ranks submit different tensors, or a rank does something else.\n"
-      "Missing ranks:{}",
-      std::chrono::duration_cast<std::chrono::seconds>(warning).count(),
-      ranks.global_ranks[static_cast<std::size_t>(ranks.self)],
-      std::chrono::duration_cast<std::chrono::seconds>(stalled.waited).count(),
-      missing);
-}
-
-std::string stall_end(const Stalled& stalled, const StandingsOfRanks& ranks, Timeout limit) {
-  const std::string missing = missing_ranks(stalled, ranks);
-  if (missing.empty()) return {};
-  return fmt::format(
-      "{} has waited on rank {} for other ranks for more than {:g} seconds, the limit of the stall "
-      "check. Missing ranks:{}",
-      stalled.names.front(),
-      ranks.global_ranks[static_cast<std::size_t>(ranks.self)],
-      in_seconds(limit),
-      missing);
-}
 
 /// Used by callbacks of messages, which may run after the StallWatch has ended.
 struct StallWatch::Shared : std::enable_shared_from_this<StallWatch::Shared> {
   /// A question that another rank may send.
   struct Incoming {
-    Message message = Message(kSize);
+    StallMessage message = StallMessage(kStallMessageSize);
     WorkPtr work;
   };
   /// To a rank: the last question, its answer, and the place of its program.
   struct Asked {
     std::uint64_t number = 0;
-    Message question;
-    Message answer = Message(kSize);
-    Message place = Message(kSize);
+    StallMessage question;
+    StallMessage answer = StallMessage(kStallMessageSize);
+    StallMessage place = StallMessage(kStallMessageSize);
     WorkPtr sent, answer_received, place_received;
     TimePoint at{};
   };
@@ -225,15 +52,15 @@ struct StallWatch::Shared : std::enable_shared_from_this<StallWatch::Shared> {
 
   // ---- answers: on the thread of callbacks
   void receive_question();
-  void answer(const Message& message, Rank to);
+  void answer(const StallMessage& message, Rank to);
   // ---- questions, and places of this rank's program: on the thread of the watch
   void start_thread();
   void watch();
   void tell_places();
   void look();
   StandingsOfRanks ask(const Stalled& stalled);
-  void send_question(Rank rank, const Question& question);
-  bool is_answered(Rank rank, const Question& question, std::optional<Standing>& standing);
+  void send_question(Rank rank, const StallQuestion& question);
+  bool is_answered(Rank rank, const StallQuestion& question, std::optional<Standing>& standing);
   bool is_closed() {
     return state.with([](const State& now) { return now.closed; });
   }
@@ -256,20 +83,20 @@ void StallWatch::Shared::receive_question() {
   });
 }
 
-void StallWatch::Shared::answer(const Message& message, Rank to) {
+void StallWatch::Shared::answer(const StallMessage& message, Rank to) {
   try {
-    const Question question = question_in(message);
+    const StallQuestion question = question_in(message);
     state.update([&](State& now) {
       if (now.closed) return;
-      auto reply = std::make_shared<Message>(
-          message_of(Answer{question.number, parts.standing(question.names)}));
+      auto reply = std::make_shared<StallMessage>(
+          message_of(StallAnswer{question.number, parts.standing(question.names)}));
       const WorkPtr sent = parts.group->isend(*reply, to, {.tag = kAnswer, .timeout = kUnlimited});
       sent->when_completed([reply] {});  // keeps the memory
       now.places_to_tell[to] = question.number;
     });
-    start_thread();
     // Outside of the lock: if the next question has come already, its answer takes the lock.
     receive_question();
+    start_thread();
   } catch (...) {
     // The group has ended, so no rank asks any more; or this rank lacks memory or threads, and the
     // other rank reports that it does not answer.
@@ -311,7 +138,7 @@ void StallWatch::Shared::tell_places() {
     // The other rank reports without the place.
   }
   for (const auto& [rank, number] : to_tell) {
-    auto message = std::make_shared<Message>(message_of(Place{number, text}));
+    auto message = std::make_shared<StallMessage>(message_of(StallPlace{number, text}));
     const WorkPtr sent = parts.group->isend(*message, rank, {.tag = kPlace, .timeout = kUnlimited});
     sent->when_completed([message] {});  // keeps the memory
   }
@@ -322,7 +149,7 @@ void StallWatch::Shared::look() {
   if (stalled.names.empty()) return;
   const bool is_over = parts.shutdown.count() > 0 && stalled.waited > parts.shutdown;
   if (!is_over && Clock::now() < next_report) return;
-  if (stalled.names.size() > kMostNames) stalled.names.resize(kMostNames);
+  if (stalled.names.size() > kMostNamesOfQuestion) stalled.names.resize(kMostNamesOfQuestion);
   for (std::string& name : stalled.names) name = name.substr(0, kLongestNameOfQuestion);
   const StandingsOfRanks ranks = ask(stalled);
   if (is_closed()) return;
@@ -341,7 +168,7 @@ void StallWatch::Shared::look() {
   }
 }
 
-void StallWatch::Shared::send_question(Rank rank, const Question& question) {
+void StallWatch::Shared::send_question(Rank rank, const StallQuestion& question) {
   Asked& to = asked[static_cast<std::size_t>(rank)];
   to.question = message_of(question);
   to.number = question.number;
@@ -357,14 +184,14 @@ void StallWatch::Shared::send_question(Rank rank, const Question& question) {
 /// Whether the rank has told everything. Sends the question when the rank has answered the one
 /// before.
 bool StallWatch::Shared::is_answered(Rank rank,
-                                     const Question& question,
+                                     const StallQuestion& question,
                                      std::optional<Standing>& standing) {
   Asked& to = asked[static_cast<std::size_t>(rank)];
   if (!to.answer_received && to.number != question.number) send_question(rank, question);
   if (to.answer_received && to.answer_received->is_completed()) {
     to.answer_received->wait();
     to.answer_received = nullptr;
-    const Answer answer = answer_in(to.answer);
+    const StallAnswer answer = answer_in(to.answer);
     if (answer.number == question.number) {
       standing = answer.standing;
     } else {
@@ -373,17 +200,17 @@ bool StallWatch::Shared::is_answered(Rank rank,
   }
   if (to.place_received && to.place_received->is_completed()) {
     to.place_received->wait();
-    const Place place = place_in(to.place);
+    const StallPlace place = place_in(to.place);
     to.place_received = parts.group->irecv(to.place, rank, {.tag = kPlace, .timeout = kUnlimited});
     if (standing && place.number == question.number) standing->place = place.text;
   }
-  return standing && (standing->place || missing_of({question.names, {}}, *standing).empty());
+  return standing && (standing->place || missing_names({question.names, {}}, *standing).empty());
 }
 
 /// Waits for the answers for a while. Meanwhile other ranks may ask this one.
 StandingsOfRanks StallWatch::Shared::ask(const Stalled& stalled) {
   ProcessGroup& group = *parts.group;
-  const Question question{++questions, stalled.names};
+  const StallQuestion question{++questions, stalled.names};
   StandingsOfRanks ranks;
   ranks.self = group.rank();
   ranks.standings.resize(static_cast<std::size_t>(group.size()));
@@ -407,7 +234,7 @@ StandingsOfRanks StallWatch::Shared::ask(const Stalled& stalled) {
     if (to.answer_received && Clock::now() - to.at > group.timeout()) {
       parts.abort(fmt::format("rank {} has not answered for {:g} seconds; its process is stopped",
                               group.global_rank(rank),
-                              in_seconds(group.timeout())));
+                              std::chrono::duration<double>(group.timeout()).count()));
     }
   }
   return ranks;

@@ -3,54 +3,17 @@
 // in no collective.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "peal/base/clock.h"
 #include "peal/base/report.h"
 #include "peal/group/process_group.h"
+#include "peal/named/stall_report.h"
 
 namespace peal::named {
-
-/// A question has only this many bytes of a name.
-inline constexpr std::size_t kLongestNameOfQuestion = 256;
-
-/// What a rank tells about itself.
-struct Standing {
-  std::uint64_t has = 0;  // bit i: the rank has submitted the i-th name of the question
-  enum class Join : std::uint8_t { kNotJoined, kJoined } join = Join::kNotJoined;
-  /// Where its program is. Nothing if the rank has not told it in time.
-  std::optional<std::string> place = std::nullopt;
-};
-
-/// Names of operations, the longest waiting first, and how long that one has waited.
-struct Stalled {
-  std::vector<std::string> names;
-  Duration waited{};
-};
-
-/// The ranks of a group, as a rank knows them.
-struct StandingsOfRanks {
-  /// By rank; nothing for a rank that did not answer, and for this rank.
-  std::vector<std::optional<Standing>> standings;
-  Rank self = 0;
-  std::vector<Rank> global_ranks;
-};
-
-/// The ranks that have not submitted all the names, a line for each, and where they stand. Empty if
-/// no rank is missing. Ranks that have joined are not missing.
-std::string missing_ranks(const Stalled& stalled, const StandingsOfRanks& ranks);
-
-/// The text of a report. Empty if no rank is missing, or if a lower rank reports the same.
-std::string stall_report(const Stalled& stalled, const StandingsOfRanks& ranks, Timeout warning);
-
-/// Why the stall ends the group. Empty if no rank is missing.
-std::string stall_end(const Stalled& stalled, const StandingsOfRanks& ranks, Timeout limit);
 
 /// A rank answers at once which names it has, on a thread of peal's: a program that does not come
 /// back, or that holds Python's GIL, is not taken for a stopped one. The place of the program

@@ -17,26 +17,26 @@ namespace {
 /// What peal/named records while the program is in join().
 constexpr std::string_view kJoin = "join()";
 
-const FlightGroup* group_of(const Flight& flight, const FlightName& name) {
+const FlightGroup* group_of_name(const Flight& flight, const FlightName& name) {
   return name.group < flight.groups.size() ? &flight.groups[name.group] : nullptr;
 }
 
 /// An operation that a rank waits for.
-struct Waiting {
+struct NamedWait {
   Rank rank = 0;
   const FlightName* name = nullptr;
   const FlightGroup* group = nullptr;
 };
 
-std::optional<Waiting> longest_wait(const JobView& job) {
-  std::optional<Waiting> longest;
+std::optional<NamedWait> longest_wait(const JobView& job) {
+  std::optional<NamedWait> longest;
   for (const RankView& view : job.ranks()) {
     if (view.flight == nullptr) continue;
     for (const FlightName& name : view.flight->names) {
-      const FlightGroup* const group = group_of(*view.flight, name);
+      const FlightGroup* const group = group_of_name(*view.flight, name);
       if (name.end || name.started || name.text == kJoin || group == nullptr) continue;
       if (longest && longest->name->submitted <= name.submitted) continue;
-      longest = Waiting{view.rank, &name, group};
+      longest = NamedWait{view.rank, &name, group};
     }
   }
   return longest;
@@ -45,7 +45,7 @@ std::optional<Waiting> longest_wait(const JobView& job) {
 bool has_in_flight(const JobView& job, Rank rank, const FlightGroup& group, std::string_view text) {
   const Flight* const flight = job.at(rank).flight;
   return flight != nullptr && std::ranges::any_of(flight->names, [&](const FlightName& name) {
-           const FlightGroup* const theirs = group_of(*flight, name);
+           const FlightGroup* const theirs = group_of_name(*flight, name);
            return !name.end && name.text == text && theirs != nullptr && theirs->name == group.name;
          });
 }
@@ -71,7 +71,7 @@ std::string names_in_flight(const Flight& flight) {
 }
 
 std::optional<Diagnosis> named_wait(const JobView& job) {
-  const std::optional<Waiting> longest = longest_wait(job);
+  const std::optional<NamedWait> longest = longest_wait(job);
   if (!longest) return std::nullopt;
   std::vector<Rank> waiting, missing;
   for (const Rank rank : longest->group->ranks) {
