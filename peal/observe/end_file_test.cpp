@@ -17,11 +17,11 @@
 namespace peal::observe {
 namespace {
 
-using State = RankEnd::State;
+using EndState = RankEnd::State;
 using std::chrono::milliseconds;
 
 constexpr const char* kJob = "test";
-const RankEnd kKilled = end_of(2, State::kKilled, 30, "was killed by SIGKILL");
+const RankEnd kKilled = end_of(2, EndState::kKilled, 30, "was killed by SIGKILL");
 
 TEST(EndFileTest, AnEndReadsBackAsWrittenAndIsPrivate) {
   const TestFolder folder;
