@@ -43,7 +43,8 @@ std::string line_of(const JobView& job, const RankView& view) {
     return fmt::format("rank {}: left no record; {}", view.rank, process_text(view));
   }
   std::vector<std::string> parts = {under_way(job, view), finished(job, view)};
-  if (const std::string names = names_in_flight(*view.flight); !names.empty()) {
+  const std::string names = names_in_flight(*view.flight);
+  if (!names.empty() && !parts.front().starts_with("in " + names)) {
     parts.push_back("in flight by name: " + names);
   }
   if (const auto& first_error = view.flight->first_error) {

@@ -13,6 +13,7 @@
 //   });
 #pragma once
 
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>

@@ -1,6 +1,7 @@
 #include "peal/train/horovod/functions.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
