@@ -26,11 +26,11 @@ std::string indented(const std::string& text) {
   return result;
 }
 
-std::string place_text(const Standing& standing) {
+std::string place_text(const Standing& standing, Timeout answers_within) {
   if (!standing.place) {
     return fmt::format(
-        "\n    its program has not told within {} seconds where it is; it may hold Python's GIL",
-        std::chrono::duration_cast<std::chrono::seconds>(kAnswersWithin).count());
+        "\n    its program has not told within {:g} seconds where it is; it may hold Python's GIL",
+        std::chrono::duration<double>(answers_within).count());
   }
   return standing.place->empty() ? "" : "\n" + indented(*standing.place);
 }
@@ -59,7 +59,7 @@ std::string missing_ranks(const Stalled& stalled, const StandingsOfRanks& ranks)
     const std::vector<std::string> names = missing_names(stalled, *standing);
     if (names.empty()) continue;
     missing += fmt::format("\n{}: {}", ranks.global_ranks[rank], shortened(names));
-    missing += place_text(*standing);
+    missing += place_text(*standing, ranks.answers_within);
   }
   return missing;
 }

@@ -1,7 +1,7 @@
 // What a rank knows about operations that wait for other ranks, and the texts about them.
 #pragma once
 
-#include <cstddef>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,9 +11,6 @@
 #include "peal/base/units.h"
 
 namespace peal::named {
-
-/// How long a rank waits for the answers of other ranks before it reports.
-inline constexpr Timeout kAnswersWithin = std::chrono::seconds(3);
 
 /// What a rank tells about itself.
 struct Standing {
@@ -35,6 +32,7 @@ struct StandingsOfRanks {
   std::vector<std::optional<Standing>> standings;
   Rank self = 0;
   std::vector<Rank> global_ranks;
+  Timeout answers_within = std::chrono::seconds(3);  // how long this rank has waited for them
 };
 
 /// The names that the rank has not submitted.

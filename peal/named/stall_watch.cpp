@@ -22,6 +22,9 @@ constexpr Tag kQuestion(2);
 constexpr Tag kAnswer(3);
 constexpr Tag kPlace(4);
 constexpr Timeout kLeavesWithin = std::chrono::seconds(1);
+/// After this many looks without an answer, a rank may count as stopped. One is not enough: all
+/// processes of the job may have been stopped in it, and go on now.
+constexpr int kSilentLooks = 3;
 
 }  // namespace
 
@@ -40,6 +43,7 @@ struct StallWatch::Shared : std::enable_shared_from_this<StallWatch::Shared> {
     StallMessage place = StallMessage(kStallMessageSize);
     WorkPtr sent, answer_received, place_received;
     TimePoint at{};
+    int silent_looks = 0;  // that have ended without an answer to the last question
   };
   struct State {
     bool closed = false;
@@ -61,6 +65,7 @@ struct StallWatch::Shared : std::enable_shared_from_this<StallWatch::Shared> {
   StandingsOfRanks ask(const Stalled& stalled);
   void send_question(Rank rank, const StallQuestion& question);
   bool is_answered(Rank rank, const StallQuestion& question, std::optional<Standing>& standing);
+  void end_with_stopped_ranks();
   bool is_closed() {
     return state.with([](const State& now) { return now.closed; });
   }
@@ -191,6 +196,7 @@ bool StallWatch::Shared::is_answered(Rank rank,
   if (to.answer_received && to.answer_received->is_completed()) {
     to.answer_received->wait();
     to.answer_received = nullptr;
+    to.silent_looks = 0;
     const StallAnswer answer = answer_in(to.answer);
     if (answer.number == question.number) {
       standing = answer.standing;
@@ -217,7 +223,8 @@ StandingsOfRanks StallWatch::Shared::ask(const Stalled& stalled) {
   for (Rank rank = 0; rank < group.size(); ++rank) {
     ranks.global_ranks.push_back(group.global_rank(rank));
   }
-  const Deadline deadline = Deadline::after(kAnswersWithin);
+  ranks.answers_within = parts.answers_within;
+  const Deadline deadline = Deadline::after(parts.answers_within);
   while (true) {
     bool is_complete = true;
     for (Rank rank = 0; rank < group.size(); ++rank) {
@@ -229,15 +236,20 @@ StandingsOfRanks StallWatch::Shared::ask(const Stalled& stalled) {
     tell_places();
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  for (Rank rank = 0; rank < group.size(); ++rank) {
-    const Asked& to = asked[static_cast<std::size_t>(rank)];
-    if (to.answer_received && Clock::now() - to.at > group.timeout()) {
-      parts.abort(fmt::format("rank {} has not answered for {:g} seconds; its process is stopped",
-                              group.global_rank(rank),
-                              std::chrono::duration<double>(group.timeout()).count()));
-    }
-  }
+  end_with_stopped_ranks();
   return ranks;
+}
+
+void StallWatch::Shared::end_with_stopped_ranks() {
+  const Timeout limit = parts.group->timeout();
+  for (Rank rank = 0; rank < parts.group->size(); ++rank) {
+    Asked& to = asked[static_cast<std::size_t>(rank)];
+    if (!to.answer_received || ++to.silent_looks < kSilentLooks) continue;
+    if (Clock::now() - to.at <= limit) continue;
+    parts.abort(fmt::format("rank {} has not answered for {:g} seconds; its process is stopped",
+                            parts.group->global_rank(rank),
+                            std::chrono::duration<double>(limit).count()));
+  }
 }
 
 StallWatch::StallWatch(Parts parts) : shared_(std::make_shared<Shared>(std::move(parts))) {

@@ -3,6 +3,7 @@
 // in no collective.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,9 +18,10 @@ namespace peal::named {
 
 /// A rank answers at once which names it has, on a thread of peal's: a program that does not come
 /// back, or that holds Python's GIL, is not taken for a stopped one. The place of the program
-/// follows, when the program lets it be found. A rank that does not even answer for as long as the
-/// timeout of the group is stopped; then the watch ends the group.
-/// Threads: one of its own, and those on which the group calls callbacks of messages.
+/// follows, when the program lets it be found. A late answer is as good as an early one. A rank
+/// that leaves several looks in a row without an answer, for longer than the timeout of the group,
+/// is stopped; then the watch ends the group. Threads: one of its own, and those on which the group
+/// calls callbacks of messages.
 class StallWatch final {
  public:
   struct Parts {
@@ -28,6 +30,8 @@ class StallWatch final {
     ProcessGroupPtr group;
     Timeout warning{};
     Timeout shutdown{};  // 0: never
+    /// How long this rank waits for the answers of other ranks before it reports.
+    Timeout answers_within = std::chrono::seconds(3);
     Report report;
     /// Ends the group of the operations.
     std::function<void(const std::string& reason)> abort;

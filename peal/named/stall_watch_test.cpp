@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -181,6 +182,7 @@ TEST(StallWatchTest, ALateAnswerBelongsToItsQuestion) {
         .group = here.group->split(0),
         .warning = kWarning,
         .shutdown = 0ms,
+        .answers_within = 200ms,
         .report =
             [&](std::string_view text) {
               reports.sink()(text);
@@ -206,6 +208,58 @@ TEST(StallWatchTest, ALateAnswerBelongsToItsQuestion) {
   });
   EXPECT_THAT(reports.text(), HasSubstr("\n1: does not answer"));
   EXPECT_THAT(reports.text(), HasSubstr("\n1: [b]"));
+}
+
+/// A rank that does not answer for `silence` seconds. Returns the reasons for the end of the group.
+std::string ends_after(std::chrono::seconds silence) {
+  const TemporaryFolder folder;
+  std::vector<std::future<std::string>> ranks;
+  std::atomic<bool> is_over = false;
+  for (Rank rank = 0; rank < 2; ++rank) {
+    ranks.push_back(std::async(std::launch::async, [&, rank] {
+      const ProcessGroupPtr group = join_group(folder.path(), rank, 2, 3s);
+      std::mutex mutex;
+      std::string reasons;
+      std::atomic<bool> has_slept = false;
+      {
+        StallWatch watch({
+            .group = group->split(0, 0, 30s),
+            .warning = 50ms,
+            .shutdown = 0ms,
+            .answers_within = 100ms,
+            .report = silent_report(),
+            .abort =
+                [&](const std::string& reason) {
+                  const std::lock_guard lock(mutex);
+                  reasons += reason;
+                },
+            .stalled =
+                [&] { return rank == 0 ? Stalled{.names = {"x"}, .waited = 1s} : Stalled(); },
+            .standing =
+                [&](const std::vector<std::string>&) {
+                  if (!has_slept.exchange(true)) std::this_thread::sleep_for(silence);
+                  return Standing();
+                },
+            .whereabouts = {},
+        });
+        watch.start();
+        if (rank == 0) std::this_thread::sleep_for(4500ms);
+        if (rank == 0) is_over = true;
+        while (!is_over) std::this_thread::sleep_for(1ms);
+      }
+      return reasons;
+    }));
+  }
+  const std::string reasons = ranks[0].get();
+  ranks[1].get();
+  return reasons;
+}
+
+TEST(StallWatchTest, ALateAnswerDoesNotEndTheGroup) { EXPECT_EQ(ends_after(1s), ""); }
+
+TEST(StallWatchTest, ARankThatDoesNotAnswerEndsTheGroup) {
+  EXPECT_THAT(ends_after(5s),
+              HasSubstr("rank 1 has not answered for 3 seconds; its process is stopped"));
 }
 
 TEST(StallWatchTest, ExceptionsOfTheProgramDoNotEndTheWatch) {

@@ -49,12 +49,15 @@ struct Here {
 };
 
 /// The group of a rank that meets the others in the folder.
-inline ProcessGroupPtr join_group(const std::filesystem::path& folder, Rank rank, int ranks) {
+inline ProcessGroupPtr join_group(const std::filesystem::path& folder,
+                                  Rank rank,
+                                  int ranks,
+                                  std::chrono::seconds timeout = std::chrono::seconds(60)) {
   InitOptions init;
   init.init_method = "file://" + (folder / "store").string();
   init.rank = rank;
   init.world_size = ranks;
-  init.timeout = std::chrono::seconds(60);
+  init.timeout = timeout;
   return init_process_group(init);
 }
 
