@@ -201,7 +201,8 @@ TEST(Shutdown, FailsWhatIsPendingAndReleasesNoMemoryInUse) {
         handle->synchronize();
         throw std::runtime_error("no error");
       } catch (const HorovodInternalError& error) {
-        if (error.kind() != ErrorKind::kAborted) throw;
+        // The other rank may have left before this rank has aborted.
+        if (!is_loss(error.kind())) throw;
       }
     }
     init();

@@ -68,14 +68,14 @@ class Findings {
 inline void on_processes(int ranks,
                          const std::function<void(Findings&)>& body,
                          const InitOptions& options = {}) {
-  const auto found = spawn(ranks, [&](Rank) -> std::string {
+  const auto found = spawn(ranks, [&](Rank own) -> std::string {
     torch::set_num_threads(1);
     Findings findings;
     init(options);
     try {
       body(findings);
     } catch (const std::exception& error) {
-      return findings.text() + "rank " + std::to_string(rank()) + " threw " + error.what();
+      return findings.text() + "rank " + std::to_string(own) + " threw " + error.what();
     }
     shutdown();
     return findings.text();
