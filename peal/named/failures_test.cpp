@@ -54,16 +54,17 @@ TEST(Failures, RefusesDifferentOptionsOnAllRanks) {
 }
 
 TEST(Failures, RefusesANameInFlight) {
-  const auto results = on_ranks(2, {}, [](const Here& here) {
+  std::atomic<bool> is_refused = false;
+  const auto results = on_ranks(2, {}, [&](const Here& here) {
     std::vector<float> data = {1}, other = {1};
     std::string text;
     if (here.rank == 0) {
       const auto first = here.named.submit(all_reduce("x", data, Reduction::kSum));
       text = thrown([&] { here.named.submit(all_reduce("x", other, Reduction::kSum)); });
-      here.group->barrier();
+      is_refused = true;
       here.named.wait(*first);
     } else {
-      here.group->barrier();
+      while (!is_refused) std::this_thread::sleep_for(1ms);
       here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum)));
     }
     return text + fmt::format("{}", data[0]);
@@ -144,18 +145,22 @@ TEST(Failures, NameTheOperationsOfTheProgram) {
 TEST(Failures, TheFlightRecordShowsTheNamesInFlight) {
   const TemporaryFolder folder;
   ASSERT_EQ(::setenv("PEAL_FLIGHT_DIR", folder.path().c_str(), 1), 0);
+  std::atomic<int> submitted = 0;
+  std::atomic<bool> is_diagnosed = false;
   std::vector<observe::Diagnosis> diagnoses(1);
   on_ranks(2, {}, [&](const Here& here) {
     std::vector<float> x = {1}, y = {1};
     const auto mine = here.rank == 0
                           ? here.named.submit(all_reduce("allreduce.x", x, Reduction::kSum))
                           : here.named.submit(all_reduce("allreduce.y", y, Reduction::kSum));
-    here.group->barrier();
+    ++submitted;
+    while (submitted < 2) std::this_thread::sleep_for(1ms);
     if (here.rank == 0) {
       const std::vector<std::string> paths = {folder.path().string()};
       diagnoses[0] = observe::diagnose(observe::read_dumps(paths).flights, {});
+      is_diagnosed = true;
     }
-    here.group->barrier();
+    while (!is_diagnosed) std::this_thread::sleep_for(1ms);
     const auto other = here.rank == 0
                            ? here.named.submit(all_reduce("allreduce.y", y, Reduction::kSum))
                            : here.named.submit(all_reduce("allreduce.x", x, Reduction::kSum));
