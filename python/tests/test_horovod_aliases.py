@@ -71,10 +71,42 @@ class AliasesTest(unittest.TestCase):
                 seen = self.run_python("-m", "peal.horovod", *how, "--lr", "1", PYTHONPATH=with_path(folder))
                 self.assertEqual(seen, "['--lr', '1'] 1 True\nchild of peal.horovod\n")
 
-    def test_the_program_needs_a_script(self) -> None:
-        run = subprocess.run([sys.executable, "-m", "peal.horovod"], capture_output=True, text=True)
-        self.assertEqual(run.returncode, 1)
-        self.assertIn("usage: python -m peal.horovod", run.stderr)
+    def error_of(self, code: int, *arguments: str) -> str:
+        run = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+        self.assertEqual(run.returncode, code, run.stderr)
+        return run.stderr
+
+    def test_modules_for_other_frameworks_explain_that_they_are_not_there(self) -> None:
+        program = "import peal.horovod; peal.horovod.install(); import horovod.tensorflow as hvd"
+        self.assertIn("ImportError: Extension horovod.tensorflow has not been built: peal has horovod.torch only",
+                      self.error_of(1, "-c", program))
+
+    def test_the_program_needs_a_script_that_can_be_read(self) -> None:
+        run = ("-m", "peal.horovod")
+        self.assertIn("usage: python -m peal.horovod", self.error_of(1, *run))
+        with tempfile.TemporaryDirectory() as folder:
+            for arguments, words in ((["/nowhere/x.py"], "can't open file '/nowhere/x.py': No such file or directory"),
+                                     ([folder], f"the folder {folder} has no __main__.py"),
+                                     (["-m", "nowhere.x"], "No module named 'nowhere'")):
+                self.assertEqual(self.error_of(2, *run, *arguments), f"python -m peal.horovod: {words}\n")
+
+    def test_the_traceback_of_a_program_begins_in_the_program(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder, "program.py")
+            script.write_text("def work():\n    raise LookupError('no such row')\nwork()\n")
+            lines = self.error_of(1, "-m", "peal.horovod", str(script)).splitlines()
+        files = [line.strip() for line in lines if line.strip().startswith("File")]
+        self.assertEqual(files, [f'File "{script}", line 3, in <module>', f'File "{script}", line 2, in work'])
+        self.assertEqual(lines[-1], "LookupError: no such row")
+
+    def test_a_worker_that_the_driver_removes_ends_with_one_line(self) -> None:
+        program = ("import peal.horovod as hvd\n"
+                   "from peal.horovod import assignment\n"
+                   "class Driver:\n"
+                   "    def elastic_next_round(self): raise RuntimeError('h[0] has been removed from elastic job')\n"
+                   "assignment.hvd = Driver()\n"
+                   "hvd.init()\n")
+        self.assertEqual(self.error_of(1, "-c", program), "peal: h[0] has been removed from elastic job\n")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import unittest
 from typing import Any
+from unittest import mock
 
 from needs import import_torch
 
@@ -13,7 +15,7 @@ import_torch()
 import torch
 
 import peal.horovod as hvd
-from peal.horovod import mpi_ops, process_sets
+from peal.horovod import job, mpi_ops, process_sets
 
 # The signatures of horovod.torch 0.28.1. ps is global_process_set, none is Compression.none. After "*" come
 # arguments that peal adds.
@@ -176,7 +178,8 @@ class BeforeInitTest(unittest.TestCase):
         communicator = type("Comm", (), {"__module__": "mpi4py.MPI"})()
         for arguments, words in (({"comm": communicator}, "not been built with MPI support"),
                                  ({"comm": 3}, "list of process ranks"),
-                                 ({"process_sets": "static"}, "Invalid value for process_sets")):
+                                 ({"process_sets": "static"}, "Invalid value for process_sets"),
+                                 ({"while_joined": "some"}, "Invalid value for while_joined")):
             with self.assertRaisesRegex(ValueError, words):
                 hvd.init(**arguments)
         self.assertFalse(hvd.is_initialized())
@@ -261,6 +264,17 @@ class OneRankTest(unittest.TestCase):
         self.assertEqual(hvd.allgather_object("x"), ["x"])
         self.assertEqual(hvd.join(), 0)
 
+    def test_a_timeline_that_cannot_be_written_is_a_value_error(self) -> None:
+        hvd.shutdown()
+        with mock.patch.dict(os.environ, HOROVOD_TIMELINE="DYNAMIC"):
+            hvd.init()
+            with self.assertRaisesRegex(ValueError, "cannot write the timeline /nowhere/x: No such file"):
+                hvd.start_timeline("/nowhere/x")
+
+    def test_objects_of_all_sizes_around_those_that_travel_in_powers_of_two(self) -> None:
+        for size in (0, 1, 40, 64, 500, 4000, 4096, 4200, 70_000):
+            self.assertEqual(hvd.broadcast_object(b"x" * size), b"x" * size)
+
     def test_a_handle_is_good_once(self) -> None:
         handle = hvd.allreduce_async(torch.ones(2))
         self.assertIsInstance(handle, int)
@@ -276,6 +290,37 @@ class OneRankTest(unittest.TestCase):
         self.assertFalse(hvd.remove_process_set(hvd.ProcessSet([0])))
         with self.assertRaisesRegex(ValueError, "is not registered"):
             hvd.allreduce(torch.ones(1), process_set=hvd.ProcessSet([0]))
+
+    def test_arguments_of_a_wrong_type_are_value_errors_that_name_the_argument(self) -> None:
+        x = torch.ones(3)
+        for words, call in (
+                ("allreduce: the argument `tensor` must be a torch.Tensor, and is 3.0, of the type float",
+                 lambda: hvd.allreduce(3.0)),
+                ("`tensor` must be a torch.Tensor, and is None", lambda: hvd.allgather(None)),
+                ("grouped_allreduce: the argument `tensors` must be a list of torch.Tensor",
+                 lambda: hvd.grouped_allreduce([x, 3])),
+                ("`op` must be an int, and is 'sum', of the type str", lambda: hvd.allreduce(x, op="sum")),
+                ("`name` must be a str or None, and is 3, of the type int", lambda: hvd.allreduce(x, name=3)),
+                ("`prescale_factor` must be a number", lambda: hvd.allreduce(x, prescale_factor="half")),
+                ("`root_rank` must be an int, and is None", lambda: hvd.broadcast(x, None)),
+                ("`handle` must be an int", lambda: hvd.synchronize("x")),
+                ("process_set must be a ProcessSet, and is .0.", lambda: hvd.allreduce(x, process_set=[0])),
+                ("must be a tensor of the type torch.int32, and has the type torch.int64",
+                 lambda: hvd.alltoall(x, torch.tensor([3]))),
+                ("`splits` must be a list of integers or a tensor of the type torch.int32, and is 3",
+                 lambda: hvd.alltoall(x, 3))):
+            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                call()
+        self.assertTrue(torch.equal(hvd.allreduce(x, prescale_factor=2), 2 * x))
+
+    def test_the_stall_report_shows_the_program_and_not_peal(self) -> None:
+        def in_program() -> str:
+            return job.whereabouts()
+
+        text = in_program()
+        self.assertTrue(text.endswith(f"in_program ({__file__}:{in_program.__code__.co_firstlineno + 1})"), text)
+        self.assertEqual(text.count(" > "), 2)
+        self.assertNotIn("whereabouts", text)
 
     def test_objects_that_cannot_be_pickled_are_value_errors(self) -> None:
         import threading

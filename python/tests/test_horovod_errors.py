@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
 import unittest
+from pathlib import Path
 from typing import Any
 
 from needs import import_torch
@@ -13,8 +18,9 @@ import_torch()
 
 import torch
 
-from horovod_ranks import RanksTest, outcomes
+from horovod_ranks import RanksTest
 from horovod_values import Checks
+from programs import PATIENCE
 
 
 def misuse() -> list[str]:
@@ -71,20 +77,56 @@ def unregistered(hvd: Any) -> Any:
     return one
 
 
-def lose_a_rank() -> Any:
-    """Rank 1 dies in the middle; the others must learn its number and its end."""
+# Rank 1 is killed in the middle. The other ranks write down the error, and how many seconds it took.
+LOSE_A_RANK = """
+import json, os, pathlib, signal, sys, time, torch
+import peal.horovod as hvd
+
+folder = pathlib.Path(sys.argv[1])
+hvd.init()
+hvd.allreduce(torch.ones(4), name="x")
+if hvd.rank() == 1:
+    (folder / "killed_at").write_text(str(time.monotonic()))
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    while True:
+        hvd.allreduce(torch.ones(4), name="x")
+except Exception as error:
+    seconds = time.monotonic() - float((folder / "killed_at").read_text())
+    facts = {"class": type(error).__name__, "text": str(error), "seconds": seconds, **vars(error)}
+    (folder / f"rank {hvd.rank()}").write_text(json.dumps(facts))
+"""
+
+
+def shut_down_while_a_thread_waits() -> list[str]:
     import peal.horovod as hvd
 
     hvd.init()
-    hvd.allreduce(torch.ones(4), name="x")
+    checks = Checks()
     if hvd.rank() == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    try:
-        for _ in range(1000):
-            hvd.allreduce(torch.ones(4), name="x")
-    except hvd.HorovodInternalError as error:
-        return type(error).__name__, str(error), error.kind, error.rank
-    return None
+        checks.raises(hvd.HorovodInternalError, ["rank 0"], lambda: hvd.allreduce(torch.ones(1), name="other"),
+                      "the shutdown of rank 0")
+        return checks.failures
+    caught: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            hvd.synchronize(handle)
+        except hvd.HorovodInternalError as error:
+            caught.append(error)
+
+    handle = hvd.allreduce_async(torch.ones(1 << 20), name="never")
+    hvd.allreduce_async(torch.ones(1 << 20), name="dropped")  # nobody waits for it
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.2)  # until the thread waits; the outcome is the same before
+    hvd.shutdown()
+    checks.equal(hvd.is_initialized(), False, "is_initialized")
+    thread.join(30)
+    checks.equal(thread.is_alive(), False, "the thread waits")
+    checks.equal([type(one).__name__ for one in caught], ["HorovodInternalError"], "the error of the thread")
+    checks.equal("shut down" in str(caught), True, f"its text {caught}")
+    return checks.failures
 
 
 class ErrorsTest(RanksTest):
@@ -92,14 +134,22 @@ class ErrorsTest(RanksTest):
         for ranks in (2, 3):
             self.passes(ranks, misuse)
 
-    def test_a_rank_that_is_killed_is_named(self) -> None:
-        first, lost, third = outcomes(3, lose_a_rank)
-        self.assertIsNotNone(lost.error)
-        for end in (first, third):
-            self.assertIsNone(end.error, end)
-            name, text, kind, rank = end.result
-            self.assertEqual((name, kind, rank), ("HorovodInternalError", "peer_lost", 1))
-            self.assertIn("rank 1", text)
+    def test_a_rank_that_is_killed_is_named_with_its_cause_on_all_others(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            run = subprocess.run([sys.executable, "-m", "peal", "run", "-n", "4", sys.executable, "-c", LOSE_A_RANK,
+                                  folder], capture_output=True, text=True, timeout=PATIENCE)
+            ends = [json.loads(path.read_text()) for path in sorted(Path(folder).glob("rank *"))]
+        self.assertEqual(len(ends), 3, run.stderr)
+        for end in ends:
+            self.assertEqual((end["class"], end["kind"], end["rank"], end["cause"]),
+                             ("HorovodInternalError", "peer_lost", 1, "killed"), end)
+            self.assertRegex(end["text"], "rank 1 .* was killed by SIGKILL")
+            self.assertLess(end["seconds"], 30)
+        self.assertIn("rank 1", run.stderr)
+        print(f"the loss of a rank was noticed after {max(end['seconds'] for end in ends):.3f} s")
+
+    def test_a_shutdown_fails_the_operation_for_which_another_thread_waits(self) -> None:
+        self.passes(2, shut_down_while_a_thread_waits)
 
 
 if __name__ == "__main__":

@@ -119,6 +119,21 @@ def join_early() -> list[str]:
     return checks.failures
 
 
+def join_with_all_operations() -> list[str]:
+    """What init allows while ranks have joined, also after an elastic reset."""
+    import peal.horovod as hvd
+    from peal.horovod.elastic import rounds
+
+    hvd.init(while_joined="all")
+    checks = Checks()
+    for _ in range(2):
+        if hvd.rank() == 0:
+            checks.equal(hvd.allgather(torch.tensor([7])).tolist(), [7], "only this rank has rows")
+        checks.equal(hvd.join(), 0, "the last rank")
+        rounds.reset()
+    return checks.failures
+
+
 def start_again_and_again(folder: str) -> list[str]:
     import peal.horovod as hvd
 
@@ -165,6 +180,9 @@ class NamesTest(RanksTest):
     def test_ranks_that_join_early(self) -> None:
         for ranks in (2, 3):
             self.passes(ranks, join_early)
+
+    def test_init_allows_all_operations_while_ranks_have_joined(self) -> None:
+        self.passes(2, join_with_all_operations)
 
     def test_starts_and_ends_leak_nothing_and_the_timeline_is_json(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -9,12 +9,14 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from needs import import_torch
 
 import_torch()
 
 import peal.horovod as hvd
+from peal import _spawn
 
 from programs import output_of
 
@@ -37,6 +39,16 @@ def raise_on_rank_1() -> None:
 
 
 class RunTest(unittest.TestCase):
+    def test_the_loss_of_a_rank_is_not_the_first_failure(self) -> None:
+        lost = hvd.HorovodInternalError("rank 1 has ended")
+        lost.kind, lost.rank = "peer_lost", 1
+        disagreement = hvd.HorovodMismatchError("types differ")
+        disagreement.kind = "mismatch"
+        with mock.patch.dict(os.environ, RANK="0"):
+            for error, follows in ((lost, True), (disagreement, False), (LookupError("x"), False)):
+                self.assertEqual(_spawn._follows(error), follows, error)
+        self.assertEqual(_spawn._kind_of(lost), "peer_lost")
+
     def test_a_function_runs_on_ranks_and_gives_a_list_of_results(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             got = hvd.run(place_and_sum, (1,), {"factor": 10}, num_proc=3, hosts="localhost:2,127.0.0.1:2",

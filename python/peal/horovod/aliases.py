@@ -43,8 +43,9 @@ class _NotBuilt(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                   target: ModuleType | None = None) -> ModuleSpec | None:
         return ModuleSpec(fullname, self) if fullname in _NOT_HERE else None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        raise ImportError(f"Extension {spec.name} has not been built: peal has horovod.torch only", name=spec.name)
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        raise ImportError(f"Extension {name} has not been built: peal has horovod.torch only", name=name)
 
 
 def install() -> None:
