@@ -4,8 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <optional>
+#include <thread>
 
 #include "peal/config/environment.h"
 #include "peal/config/launch_mark.h"
@@ -203,6 +206,31 @@ TEST(Shutdown, FailsWhatIsPendingAndReleasesNoMemoryInUse) {
       } catch (const HorovodInternalError& error) {
         if (error.kind() != ErrorKind::kAborted) throw;
       }
+    }
+    init();
+    findings.expect_equal(allreduce(torch::ones({1})), torch::ones({1}), "after init");
+  });
+}
+
+TEST(Shutdown, FailsTheOperationForWhichAnotherThreadWaits) {
+  on_processes(2, [](Findings& findings) {
+    if (rank() == 0) {
+      auto handle = allreduce_async(torch::ones({1000}), {.name = "alone"});
+      static_cast<void>(allreduce_async(torch::ones({1000}), {.name = "released"}));
+      std::optional<ErrorKind> kind;
+      std::thread waits([&] {
+        try {
+          handle.synchronize();
+        } catch (const HorovodInternalError& error) {
+          kind = error.kind();
+        }
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the end is the same without it
+      shutdown();
+      waits.join();
+      if (kind != ErrorKind::kAborted) throw std::runtime_error("the thread got no error");
+    } else {
+      shutdown();
     }
     init();
     findings.expect_equal(allreduce(torch::ones({1})), torch::ones({1}), "after init");

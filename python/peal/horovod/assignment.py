@@ -26,7 +26,7 @@ def next_round() -> None:
 
 @functools.cache
 def _end_without_traceback() -> None:
-    """The end of a removed worker is no error of the program, so its stderr gets one line."""
+    """The program of a removed worker has done nothing wrong, so stderr gets one line."""
     previous = sys.excepthook
 
     def excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
