@@ -137,12 +137,6 @@ void bind_elastic(py::module_& module) {
       py::call_guard<WithoutGil>());
   module.def(
       "elastic_mark_synchronized", &hvd::mark_elastic_synchronized, py::call_guard<WithoutGil>());
-  module.def(
-      "elastic_finish",
-      [] {
-        if (hvd::is_in_elastic_job()) hvd::finish_elastic_job();
-      },
-      py::call_guard<WithoutGil>());
 }
 
 void bind_timeline(py::module_& module) {

@@ -228,8 +228,14 @@ TEST(Shutdown, FailsTheOperationForWhichAnotherThreadWaits) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the end is the same without it
       shutdown();
       waits.join();
-      if (kind != ErrorKind::kAborted) throw std::runtime_error("the thread got no error");
+      init();
+      findings.expect(kind == ErrorKind::kAborted, "the thread did not get the error");
     } else {
+      findings.expect_error<HorovodInternalError>(
+          ErrorKind::kAborted,
+          "rank 0",
+          [] { allreduce(torch::ones({1}), {.name = "other"}); },
+          "the shutdown of rank 0");
       shutdown();
     }
     init();
