@@ -59,6 +59,22 @@ def results(size: int, function: Callable[..., Any], *arguments: Any,
     return [end.result for end in ends]
 
 
+class JobOfOneTest(unittest.TestCase):
+    """Tests in a job of this one process, without a launcher."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        import peal.horovod as hvd
+
+        hvd.init()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        import peal.horovod as hvd
+
+        hvd.shutdown()
+
+
 class RanksTest(unittest.TestCase):
     """Tests whose programs return what failed on a rank."""
 

@@ -17,6 +17,8 @@ import torch
 import peal.horovod as hvd
 from peal.horovod import job, mpi_ops, process_sets
 
+from horovod_ranks import JobOfOneTest
+
 # The signatures of horovod.torch 0.28.1. ps is global_process_set, none is Compression.none. After "*" come
 # arguments that peal adds.
 SIGNATURES = [
@@ -233,17 +235,7 @@ class AverageTest(unittest.TestCase):
         self.assertEqual(mpi_ops.handle_average_backwards_compatibility(None, None), hvd.Average)
 
 
-class OneRankTest(unittest.TestCase):
-    """A job of one process, without a launcher."""
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        hvd.init()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        hvd.shutdown()
-
+class OneRankTest(JobOfOneTest):
     def test_init_again_does_nothing_and_the_rank_is_0_of_1(self) -> None:
         hvd.init()
         self.assertEqual((hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(),

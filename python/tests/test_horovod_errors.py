@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -147,6 +148,12 @@ class ErrorsTest(RanksTest):
             self.assertLess(end["seconds"], 30)
         self.assertIn("rank 1", run.stderr)
         print(f"the loss of a rank was noticed after {max(end['seconds'] for end in ends):.3f} s")
+
+    def test_a_network_interface_that_does_not_exist_is_reported(self) -> None:
+        run = subprocess.run([sys.executable, "-c", "import peal.horovod as hvd; hvd.init()"], capture_output=True,
+                             text=True, env={**os.environ, "HOROVOD_GLOO_IFACE": "nowhere0"})
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stderr, "interface of HOROVOD_GLOO_IFACE is wrong, .*nowhere0")
 
     def test_a_shutdown_fails_the_operation_for_which_another_thread_waits(self) -> None:
         self.passes(2, shut_down_while_a_thread_waits)

@@ -16,16 +16,10 @@ import torch
 
 import peal.horovod as hvd
 
+from horovod_ranks import JobOfOneTest
 
-class WrappingTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls) -> None:
-        hvd.init()
 
-    @classmethod
-    def tearDownClass(cls) -> None:
-        hvd.shutdown()
-
+class WrappingTest(JobOfOneTest):
     def setUp(self) -> None:
         torch.manual_seed(0)
         self.model = torch.nn.Linear(3, 2)
@@ -113,7 +107,8 @@ class WrappingTest(unittest.TestCase):
                 ({"named_parameters": [weight, bias]}, "sequence of tuples"),
                 ({"named_parameters": [(1, weight), (2, bias)]}, "sequence of tuples"),
                 ({"named_parameters": [("w", weight), ("w", bias)]}, "must be unique. Found duplicates: w"),
-                ({"named_parameters": names[:1]}, r"were not named: param_groups\[0\]\['params'\]\[1\] of shape \(2,\)"),
+                ({"named_parameters": names[:1]},
+                 r"were not named: param_groups\[0\]\['params'\]\[1\] of shape \(2,\)"),
                 ({"groups": 0}, "groups should be a positive integer or a list"),
                 ({"groups": "ab"}, "groups should be a positive integer or a list"),
                 ({"groups": [["weight"]]}, "groups must consist of torch.Tensor"),
