@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -78,10 +79,11 @@ void ProcessSetState::restart_numbers() {
 void ProcessSetState::keep(std::unique_ptr<InFlight> operation) {
   std::vector<std::unique_ptr<InFlight>> ended;  // destroyed without the lock
   kept_->with([&](std::vector<std::unique_ptr<InFlight>>& kept) {
-    const auto rest = std::ranges::stable_partition(
-        kept, [](const std::unique_ptr<InFlight>& one) { return !one->has_ended(); });
-    std::ranges::move(rest, std::back_inserter(ended));
-    kept.erase(rest.begin(), rest.end());
+    // Not std::ranges, whose result clang-tidy cannot read.
+    const auto rest = std::stable_partition(
+        kept.begin(), kept.end(), [](const auto& one) { return !one->has_ended(); });
+    std::move(rest, kept.end(), std::back_inserter(ended));
+    kept.erase(rest, kept.end());
     kept.push_back(std::move(operation));
   });
 }
