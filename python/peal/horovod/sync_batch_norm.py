@@ -92,8 +92,8 @@ def _wide(channels: Tensor, like: Tensor) -> Tensor:
 
 
 def _name(what: str, tensor: Tensor) -> str:
-    """A name for each shape and type: operations of a known name and shape need no new announcement."""
-    return f"sync_batch_norm.{what}.{tensor.shape[-1]}.{tensor.dtype}"
+    """A name for each shape: operations of a known name and shape need no new announcement."""
+    return f"sync_batch_norm.{what}.{tensor.shape[-1]}"
 
 
 def _moments(input: Tensor) -> tuple[float, Tensor, Tensor]:
