@@ -54,12 +54,15 @@ void end() {
 void init(const std::optional<std::vector<Rank>>& ranks,
           const std::vector<std::vector<Rank>>& process_sets,
           bool dynamic,
+          bool all_while_joined,
           const py::object& whereabouts) {
   hvd::InitOptions options;
   options.ranks = ranks.value_or(std::vector<Rank>());
   options.process_sets = process_sets;
   using ProcessSets = hvd::InitOptions::ProcessSets;
   options.mode = dynamic ? ProcessSets::kDynamic : ProcessSets::kStatic;
+  using WhileJoined = hvd::InitOptions::WhileJoined;
+  options.while_joined = all_while_joined ? WhileJoined::kAll : WhileJoined::kAllReduceOnly;
   options.report = report_on_stderr();
   options.interrupt = check_interrupts;
   options.whereabouts = as_function(whereabouts);
@@ -134,19 +137,18 @@ void bind_elastic(py::module_& module) {
       py::call_guard<WithoutGil>());
   module.def(
       "elastic_mark_synchronized", &hvd::mark_elastic_synchronized, py::call_guard<WithoutGil>());
-  module.def(
-      "elastic_finish",
-      [] {
-        if (hvd::is_in_elastic_job()) hvd::finish_elastic_job();
-      },
-      py::call_guard<WithoutGil>());
 }
 
 void bind_timeline(py::module_& module) {
   module.def(
       "start_timeline",
       [](const std::string& path, bool mark_cycles) {
-        hvd::start_timeline(path, mark_cycles ? hvd::MarkCycles::kYes : hvd::MarkCycles::kNo);
+        try {
+          hvd::start_timeline(path, mark_cycles ? hvd::MarkCycles::kYes : hvd::MarkCycles::kNo);
+        } catch (const Error& error) {
+          if (error.kind() != ErrorKind::kResource) throw;
+          throw Error(ErrorKind::kUsage, std::string(error.message()));  // the path is wrong
+        }
       },
       py::arg("path"),
       py::arg("mark_cycles"),
@@ -168,6 +170,7 @@ PYBIND11_MODULE(_hvd, module) {
              py::arg("ranks"),
              py::arg("process_sets"),
              py::arg("dynamic"),
+             py::arg("all_while_joined"),
              py::arg("whereabouts"));
   module.def("shutdown", &end, py::call_guard<WithoutGil>());
   bind_places(module);

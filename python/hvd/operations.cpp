@@ -5,6 +5,8 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 
 #include "python/common/gil.h"
 #include "python/common/signals.h"
+#include "python/hvd/arguments.h"
 #include "python/hvd/handles.h"
 
 namespace peal::python {
@@ -144,6 +147,12 @@ std::int64_t grouped_allreduce_async(const Tensors& tensors,
                    Returns::kList);
 }
 
+std::int64_t sparse_allreduce_async(const at::Tensor& tensor, Name name, int op, int set) {
+  return handle_of(hvd::start_sparse_allreduce(
+                       tensor, options_of(std::move(name), op, 1.0, 1.0, set), Waits::kLater),
+                   Returns::kTensor);
+}
+
 // ---- allgather
 
 at::Tensor allgather(const at::Tensor& tensor, Name name, int set) {
@@ -198,12 +207,15 @@ std::int64_t broadcast_async(
 std::vector<std::int64_t> splits_of(const std::optional<at::Tensor>& splits) {
   if (!splits) return {};
   if (splits->dim() != 1 || splits->scalar_type() != at::kInt) {
-    throw Error(ErrorKind::kUsage,
-                c10::str("alltoall expects `splits` to be a tensor of one dimension of the type "
-                         "int32, and got ",
-                         splits->dim(),
-                         " dimensions of ",
-                         splits->scalar_type()));
+    throw Error(
+        ErrorKind::kUsage,
+        c10::str("alltoall: the argument `splits` must be a list of integers, or a tensor of "
+                 "the type torch.int32 with one dimension, and is a tensor of ",
+                 c10::toString(splits->scalar_type()),
+                 " with ",
+                 splits->dim(),
+                 splits->dim() == 1 ? " dimension" : " dimensions",
+                 ": pass splits.to(torch.int32)"));
   }
   const at::Tensor wide = splits->to(at::kCPU, at::kLong).contiguous();
   const auto* const first = wide.const_data_ptr<std::int64_t>();
@@ -278,31 +290,64 @@ std::int64_t grouped_reducescatter_async(
       Returns::kList);
 }
 
-template <class Function, class... Arguments>
-void define(py::module_& module, const char* name, Function function, Arguments... arguments) {
-  module.def(name, function, py::arg(arguments)..., py::call_guard<WithoutGil>());
+template <class Type>
+using Object = py::object;
+
+/// Adds `function`, which runs without the GIL. Wrong arguments are a ValueError.
+template <class Returned, class... Arguments, class... Names>
+void define(py::module_& module,
+            const char* name,
+            Returned (*function)(Arguments...),
+            Names... names) {
+  module.def(
+      name,
+      [=](const Object<Arguments>&... given) {
+        std::tuple<std::decay_t<Arguments>...> arguments{
+            argument<std::decay_t<Arguments>>(given, name, names)...};
+        const WithoutGil without_gil;
+        return std::apply(function, std::move(arguments));
+      },
+      py::arg(names)...);
 }
 
 }  // namespace
 
 void bind_operations(py::module_& module) {
   const auto define_reduction = [&](const char* name, auto function, const char* first) {
-    define(module, name, function, first, "in_place", "name", "op", "prescale", "postscale", "set");
+    define(module,
+           name,
+           function,
+           first,
+           "in_place",
+           "name",
+           "op",
+           "prescale_factor",
+           "postscale_factor",
+           "set");
   };
   define_reduction("allreduce", &allreduce, "tensor");
   define_reduction("allreduce_async", &allreduce_async, "tensor");
   define_reduction("grouped_allreduce", &grouped_allreduce, "tensors");
   define_reduction("grouped_allreduce_async", &grouped_allreduce_async, "tensors");
+  define(module, "sparse_allreduce_async", &sparse_allreduce_async, "tensor", "name", "op", "set");
   define(module, "allgather", &allgather, "tensor", "name", "set");
   define(module, "allgather_async", &allgather_async, "tensor", "name", "set");
   define(module, "grouped_allgather", &grouped_allgather, "tensors", "name", "set");
   define(module, "grouped_allgather_async", &grouped_allgather_async, "tensors", "name", "set");
-  define(module, "broadcast", &broadcast, "tensor", "in_place", "root", "name", "set");
-  define(module, "broadcast_async", &broadcast_async, "tensor", "in_place", "root", "name", "set");
+  define(module, "broadcast", &broadcast, "tensor", "in_place", "root_rank", "name", "set");
+  define(module,
+         "broadcast_async",
+         &broadcast_async,
+         "tensor",
+         "in_place",
+         "root_rank",
+         "name",
+         "set");
   define(module, "alltoall", &alltoall, "tensor", "splits", "name", "set");
   define(module, "alltoall_async", &alltoall_async, "tensor", "splits", "name", "set");
   const auto define_scatter = [&](const char* name, auto function, const char* first) {
-    define(module, name, function, first, "name", "op", "prescale", "postscale", "set");
+    define(
+        module, name, function, first, "name", "op", "prescale_factor", "postscale_factor", "set");
   };
   define_scatter("reducescatter", &reducescatter, "tensor");
   define_scatter("reducescatter_async", &reducescatter_async, "tensor");
@@ -311,7 +356,8 @@ void bind_operations(py::module_& module) {
   define(module, "poll", &poll_handle, "handle");
   module.def(
       "synchronize",
-      [](std::int64_t handle) -> py::object {
+      [](const py::object& given) -> py::object {
+        const auto handle = argument<std::int64_t>(given, "synchronize", "handle");
         std::optional<Result> result;
         {
           const WithoutGil without_gil;
@@ -320,11 +366,12 @@ void bind_operations(py::module_& module) {
         return result ? to_python(std::move(*result)) : py::none();
       },
       py::arg("handle"));
-  define(module, "join", [] { return interruptible([] { return hvd::join(); }); });
+  define(
+      module, "join", +[] { return interruptible([] { return hvd::join(); }); });
   define(
       module,
       "barrier",
-      [](int set) { interruptible([&] { hvd::barrier(ProcessSet(set)); }); },
+      +[](int set) { interruptible([&] { hvd::barrier(ProcessSet(set)); }); },
       "set");
 }
 

@@ -10,7 +10,18 @@ Cause = Literal["unknown", "killed", "exited", "threw", "aborted", "left", "stop
                 "mismatch", "interrupted"]
 
 
-class Error(RuntimeError):
+class Facts:
+    """What programs may know of an error of peal. Also a base of the exceptions of peal.horovod."""
+
+    kind: Kind = "aborted"
+    rank: int | None = None
+    host: str = ""
+    operation: str = ""
+    cause: Cause = "unknown"
+    reason: str = ""
+
+
+class Error(Facts, RuntimeError):
     """An error of peal. Its `kind` tells the caller what to do:
 
     - "usage": the call or the configuration is wrong: fix the program
@@ -32,13 +43,6 @@ class Error(RuntimeError):
       "stopped", "unreachable", "mismatch" (it is in another operation), "interrupted", or "unknown"
     - reason: the text of a rank that threw, aborted or was interrupted, or ""
     """
-
-    kind: Kind
-    rank: int | None = None
-    host: str = ""
-    operation: str = ""
-    cause: Cause = "unknown"
-    reason: str = ""
 
     def __init__(self, message: str, kind: Kind) -> None:
         super().__init__(f"{kind}: {message}")

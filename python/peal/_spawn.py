@@ -21,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence, TypeVar
 
 from peal import _core
-from peal._errors import Error, Kind, words_of
+from peal._errors import Error, Facts, Kind, words_of
 
 Result = TypeVar("Result")
 if TYPE_CHECKING:  # in typing from Python 3.11 on
@@ -212,7 +212,7 @@ def _keep_from_children(there: Connection) -> None:
 
 
 def _kind_of(error: BaseException) -> Kind:
-    if isinstance(error, Error):
+    if isinstance(error, Facts):
         return error.kind
     return "resource" if isinstance(error, (MemoryError, OSError)) else "aborted"
 
@@ -221,7 +221,7 @@ def _follows(error: BaseException | None) -> bool:
     """Whether the loss of another rank caused the exception, or was handled when it was raised."""
     seen: set[int] = set()  # an exception may be its own cause
     while error is not None and id(error) not in seen:
-        if isinstance(error, Error) and error.kind in ("peer_lost", "aborted"):
+        if isinstance(error, Facts) and error.kind in ("peer_lost", "aborted"):
             return str(error.rank) != os.environ.get("RANK")
         seen.add(id(error))
         error = error.__context__ if error.__cause__ is None else error.__cause__

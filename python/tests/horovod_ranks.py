@@ -8,6 +8,7 @@ import faulthandler
 import os
 import time
 import traceback
+import unittest
 from typing import Any, Callable
 
 import ranks
@@ -56,6 +57,31 @@ def results(size: int, function: Callable[..., Any], *arguments: Any,
     if failed:
         raise AssertionError("\n".join(failed))
     return [end.result for end in ends]
+
+
+class JobOfOneTest(unittest.TestCase):
+    """Tests in a job of this one process, without a launcher."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        import peal.horovod as hvd
+
+        hvd.init()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        import peal.horovod as hvd
+
+        hvd.shutdown()
+
+
+class RanksTest(unittest.TestCase):
+    """Tests whose programs return what failed on a rank."""
+
+    def passes(self, ranks: int, program: Callable[..., list[str]], *arguments: Any,
+               environment: dict[str, str] | None = None) -> None:
+        for rank, failures in enumerate(results(ranks, program, *arguments, environment=environment)):
+            self.assertEqual(failures[:20], [], f"rank {rank} of {ranks}, {len(failures)} failures")
 
 
 def _rank(environment: dict[str, str], there: Any, function: Callable[..., Any],

@@ -65,6 +65,11 @@ def _run(command: tuple[str | Path, ...], environment: dict[str, str]) -> tuple[
         return out.read(), how, err.read()
 
 
+def with_path(*folders: str) -> str:
+    """A PYTHONPATH that begins with the folders."""
+    return os.pathsep.join([*folders, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
 def example(name: str) -> list[str]:
     """A command that runs an example in this Python."""
     return [sys.executable, str(EXAMPLES / name)]

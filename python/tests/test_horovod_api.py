@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
-import subprocess
-import sys
-import tempfile
 import unittest
-import warnings
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -21,12 +15,14 @@ import_torch()
 import torch
 
 import peal.horovod as hvd
-from peal.horovod import mpi_ops, process_sets
+from peal.horovod import job, mpi_ops, process_sets
+
+from horovod_ranks import JobOfOneTest
 
 # The signatures of horovod.torch 0.28.1. ps is global_process_set, none is Compression.none. After "*" come
 # arguments that peal adds.
 SIGNATURES = [
-    "init(comm=None, process_sets=None)",
+    "init(comm=None, process_sets=None, *, while_joined='allreduce')",
     "shutdown()",
     "is_initialized()",
     "start_timeline(file_path, mark_cycles=False)",
@@ -184,7 +180,8 @@ class BeforeInitTest(unittest.TestCase):
         communicator = type("Comm", (), {"__module__": "mpi4py.MPI"})()
         for arguments, words in (({"comm": communicator}, "not been built with MPI support"),
                                  ({"comm": 3}, "list of process ranks"),
-                                 ({"process_sets": "static"}, "Invalid value for process_sets")):
+                                 ({"process_sets": "static"}, "Invalid value for process_sets"),
+                                 ({"while_joined": "some"}, "Invalid value for while_joined")):
             with self.assertRaisesRegex(ValueError, words):
                 hvd.init(**arguments)
         self.assertFalse(hvd.is_initialized())
@@ -238,17 +235,7 @@ class AverageTest(unittest.TestCase):
         self.assertEqual(mpi_ops.handle_average_backwards_compatibility(None, None), hvd.Average)
 
 
-class OneRankTest(unittest.TestCase):
-    """A job of one process, without a launcher."""
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        hvd.init()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        hvd.shutdown()
-
+class OneRankTest(JobOfOneTest):
     def test_init_again_does_nothing_and_the_rank_is_0_of_1(self) -> None:
         hvd.init()
         self.assertEqual((hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(),
@@ -269,6 +256,17 @@ class OneRankTest(unittest.TestCase):
         self.assertEqual(hvd.allgather_object("x"), ["x"])
         self.assertEqual(hvd.join(), 0)
 
+    def test_a_timeline_that_cannot_be_written_is_a_value_error(self) -> None:
+        hvd.shutdown()
+        with mock.patch.dict(os.environ, HOROVOD_TIMELINE="DYNAMIC"):
+            hvd.init()
+            with self.assertRaisesRegex(ValueError, "cannot write the timeline /nowhere/x: No such file"):
+                hvd.start_timeline("/nowhere/x")
+
+    def test_objects_of_all_sizes_around_those_that_travel_in_powers_of_two(self) -> None:
+        for size in (0, 1, 40, 64, 500, 4000, 4096, 4200, 70_000):
+            self.assertEqual(hvd.broadcast_object(b"x" * size), b"x" * size)
+
     def test_a_handle_is_good_once(self) -> None:
         handle = hvd.allreduce_async(torch.ones(2))
         self.assertIsInstance(handle, int)
@@ -284,6 +282,37 @@ class OneRankTest(unittest.TestCase):
         self.assertFalse(hvd.remove_process_set(hvd.ProcessSet([0])))
         with self.assertRaisesRegex(ValueError, "is not registered"):
             hvd.allreduce(torch.ones(1), process_set=hvd.ProcessSet([0]))
+
+    def test_arguments_of_a_wrong_type_are_value_errors_that_name_the_argument(self) -> None:
+        x = torch.ones(3)
+        for words, call in (
+                ("allreduce: the argument `tensor` must be a torch.Tensor, and is 3.0, of the type float",
+                 lambda: hvd.allreduce(3.0)),
+                ("`tensor` must be a torch.Tensor, and is None", lambda: hvd.allgather(None)),
+                ("grouped_allreduce: the argument `tensors` must be a list of torch.Tensor",
+                 lambda: hvd.grouped_allreduce([x, 3])),
+                ("`op` must be an int, and is 'sum', of the type str", lambda: hvd.allreduce(x, op="sum")),
+                ("`name` must be a str or None, and is 3, of the type int", lambda: hvd.allreduce(x, name=3)),
+                ("`prescale_factor` must be a number", lambda: hvd.allreduce(x, prescale_factor="half")),
+                ("`root_rank` must be an int, and is None", lambda: hvd.broadcast(x, None)),
+                ("`handle` must be an int", lambda: hvd.synchronize("x")),
+                ("process_set must be a ProcessSet, and is .0.", lambda: hvd.allreduce(x, process_set=[0])),
+                ("must be a tensor of the type torch.int32, and has the type torch.int64",
+                 lambda: hvd.alltoall(x, torch.tensor([3]))),
+                ("`splits` must be a list of integers or a tensor of the type torch.int32, and is 3",
+                 lambda: hvd.alltoall(x, 3))):
+            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                call()
+        self.assertTrue(torch.equal(hvd.allreduce(x, prescale_factor=2), 2 * x))
+
+    def test_the_stall_report_shows_the_program_and_not_peal(self) -> None:
+        def in_program() -> str:
+            return job.whereabouts()
+
+        text = in_program()
+        self.assertTrue(text.endswith(f"in_program ({__file__}:{in_program.__code__.co_firstlineno + 1})"), text)
+        self.assertEqual(text.count(" > "), 2)
+        self.assertNotIn("whereabouts", text)
 
     def test_objects_that_cannot_be_pickled_are_value_errors(self) -> None:
         import threading
@@ -301,237 +330,6 @@ class OneRankTest(unittest.TestCase):
         model = torch.nn.BatchNorm1d(2)
         for params in (model.state_dict(), model.named_parameters(), list(model.parameters())):
             hvd.broadcast_parameters(params, root_rank=0)
-
-
-class WrappingTest(unittest.TestCase):
-    """DistributedOptimizer on one rank: it must behave as the optimizer itself."""
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        hvd.init()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        hvd.shutdown()
-
-    def setUp(self) -> None:
-        torch.manual_seed(0)
-        self.model = torch.nn.Linear(3, 2)
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
-
-    def step(self, optimizer: Any) -> None:
-        optimizer.zero_grad()
-        self.model(torch.ones(4, 3)).square().mean().backward()
-        optimizer.step()
-
-    def test_it_keeps_class_state_and_param_groups(self) -> None:
-        self.step(self.optimizer)
-        wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
-        self.assertEqual(type(wrapped).__name__, "SGD")
-        self.assertIsInstance(wrapped, torch.optim.SGD)
-        self.assertIs(wrapped.param_groups[0], self.optimizer.param_groups[0])
-        self.assertEqual(len(wrapped.state), 2)
-        self.assertEqual(set(wrapped._parameter_names.values()), {"weight", "bias"})
-        wrapped.load_state_dict(wrapped.state_dict())
-        self.assertIs(wrapped.param_groups[0], self.optimizer.param_groups[0])
-        wrapped.zero_grad(set_to_none=False)
-        self.assertIsNotNone(self.model.weight.grad)
-        wrapped.zero_grad()
-        self.assertIsNone(self.model.weight.grad)
-
-    def test_schedulers_from_before_and_after_act_without_a_warning(self) -> None:
-        before = torch.optim.lr_scheduler.StepLR(self.optimizer, 1, gamma=0.5)
-        wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
-        after = torch.optim.lr_scheduler.StepLR(wrapped, 1, gamma=0.5)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            self.step(wrapped)
-            before.step()
-            after.step()
-        self.assertAlmostEqual(wrapped.param_groups[0]["lr"], 0.025)
-
-    def test_a_scheduler_from_before_does_not_hide_the_distributed_step(self) -> None:
-        torch.optim.lr_scheduler.StepLR(self.optimizer, 1)
-        wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
-        with mock.patch.object(type(wrapped), "synchronize") as synchronize:
-            self.step(wrapped)
-        synchronize.assert_called_once_with()
-
-    def test_hooks_of_torch_run_once_for_each_step(self) -> None:
-        calls: list[str] = []
-        self.optimizer.register_step_pre_hook(lambda *_: calls.append("pre"))
-        wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
-        wrapped.register_step_post_hook(lambda *_: calls.append("post"))
-        wrapped.load_state_dict(wrapped.state_dict())  # patches `step` in torch
-        self.step(wrapped)
-        self.assertEqual(calls, ["pre", "post"])
-
-    def test_an_elastic_job_of_one_rank_reduces_too(self) -> None:
-        with mock.patch.dict(os.environ, HOROVOD_ELASTIC="1"):
-            wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
-        self.assertEqual(len(wrapped._hooked), 2)
-        self.step(wrapped)
-        self.model(torch.ones(4, 3)).sum().backward()
-        with self.assertRaisesRegex(AssertionError, "called after loss.backward"):
-            wrapped.zero_grad()
-        wrapped.load_state_dict(wrapped.state_dict())  # drops the reductions
-        self.step(wrapped)
-
-    def test_the_predivide_factor_is_applied_before_and_after_the_sum_in_groups_too(self) -> None:
-        from peal.horovod import optimizer as module
-
-        for groups, name in ((None, "allreduce_async"), (1, "grouped_allreduce_async")):
-            with mock.patch.dict(os.environ, HOROVOD_ELASTIC="1"):
-                wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters(), groups=groups,
-                                                   gradient_predivide_factor=4.0)
-            with mock.patch.object(module.hvd, name, wraps=getattr(module.hvd, name)) as reduction:
-                self.step(wrapped)
-            self.assertEqual({call.args[4:6] for call in reduction.call_args_list}, {(0.25, 4.0)})
-
-    def test_names_of_parameters_that_have_none(self) -> None:
-        wrapped = hvd.DistributedOptimizer(torch.optim.SGD(
-            [{"params": [self.model.weight]}, {"params": [self.model.bias]}], lr=0.1))
-        self.assertEqual(wrapped._parameter_names[self.model.weight], "allreduce.noname.0.0")
-        self.assertEqual(wrapped._parameter_names[self.model.bias], "allreduce.noname.1.0")
-
-    def test_wrong_arguments_are_value_errors(self) -> None:
-        weight, bias = self.model.weight, self.model.bias
-        names = [("weight", weight), ("bias", bias)]
-        for arguments, words in (
-                ({"named_parameters": [weight, bias]}, "sequence of tuples"),
-                ({"named_parameters": [(1, weight), (2, bias)]}, "sequence of tuples"),
-                ({"named_parameters": [("w", weight), ("w", bias)]}, "must be unique. Found duplicates: w"),
-                ({"named_parameters": names[:1]}, "were not named"),
-                ({"groups": 0}, "groups should be a positive integer or a list"),
-                ({"groups": "ab"}, "groups should be a positive integer or a list"),
-                ({"groups": [["weight"]]}, "groups must consist of torch.Tensor"),
-                ({"groups": [[weight], [weight]]}, "A parameter can only appear once in groups."),
-                ({"backward_passes_per_step": 0}, "backward_passes_per_step must be > 0"),
-                ({"gradient_predivide_factor": 2.0, "op": hvd.Sum}, "gradient_predivide_factor not supported")):
-            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
-                hvd.DistributedOptimizer(self.optimizer, **{"named_parameters": names, **arguments})
-        with self.assertWarns(DeprecationWarning):
-            hvd.DistributedOptimizer(self.optimizer, names, num_groups=1)
-
-    def test_a_step_after_synchronize_warns_once_for_each_step(self) -> None:
-        wrapped = hvd.DistributedOptimizer(self.optimizer, self.model.named_parameters())
-        for _ in range(2):
-            wrapped.synchronize()
-            with self.assertWarnsRegex(UserWarning, "called without optimizer.skip_synchronize"):
-                self.step(wrapped)
-        wrapped.synchronize()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            with wrapped.skip_synchronize():
-                self.step(wrapped)
-            self.step(wrapped)
-
-
-def with_path(folder: str) -> str:
-    return os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
-
-
-class AliasesTest(unittest.TestCase):
-    def run_python(self, *arguments: str, **environment: str) -> str:
-        run = subprocess.run([sys.executable, *arguments], env={**os.environ, **environment},
-                             capture_output=True, text=True)
-        self.assertEqual(run.returncode, 0, run.stderr)
-        return run.stdout
-
-    def test_every_module_that_users_import_is_there(self) -> None:
-        program = [
-            "import peal.horovod; peal.horovod.install(); peal.horovod.install()",
-            "import horovod, horovod.torch as hvd",
-            "import horovod.torch.mpi_ops, horovod.torch.sync_batch_norm, horovod.common.util, "
-            "importlib.util",
-            "from horovod.torch.compression import Compressor",
-            "from horovod.torch.functions import broadcast_object",
-            "from horovod.torch.optimizer import DistributedOptimizer",
-            "from horovod.torch.elastic.sampler import ElasticSampler",
-            "from horovod.torch.elastic.state import (get_handler_registry, set_handler_registry, "
-            "StateHandler, ModelStateHandler, OptimizerStateHandler, SamplerStateHandler)",
-            "from horovod.common.elastic import State, ObjectState, run_fn",
-            "from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt, "
-            "HorovodVersionMismatchError",
-            "from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set",
-            "from horovod.runner import run",
-            "import horovod.torch.elastic",
-            "assert hvd is peal.horovod and horovod.torch.mpi_ops.is_homogeneous",
-            "assert horovod.run is run and importlib.util.find_spec('horovod')",
-            "assert horovod.common.util.gloo_built() and horovod.torch.elastic.TorchState",
-            "print(horovod.__version__)",
-        ]
-        self.assertEqual(self.run_python("-c", "\n".join(program)), "0.28.1\n")
-
-    def test_an_imported_horovod_is_not_replaced(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "horovod.py").touch()
-            program = ("import horovod, peal.horovod\n"
-                       "try: peal.horovod.install()\nexcept RuntimeError as error: print(error)")
-            self.assertIn("has been imported already", self.run_python("-c", program, PYTHONPATH=with_path(folder)))
-
-    def test_a_script_and_a_module_run_unchanged_with_their_arguments(self) -> None:
-        text = ("import sys, multiprocessing\n"
-                "import horovod.torch as hvd\n"
-                "def work(): import horovod.torch; print('child of', horovod.torch.__name__, flush=True)\n"
-                "if __name__ == '__main__':\n"
-                "    hvd.init()\n"
-                "    print(sys.argv[1:], hvd.size(), __file__.endswith('program.py'), flush=True)\n"
-                "    child = multiprocessing.get_context('spawn').Process(target=work)\n"
-                "    child.start(); child.join()\n")
-        with tempfile.TemporaryDirectory() as folder:
-            script = Path(folder, "program.py")
-            script.write_text(text)
-            for how in ([str(script)], ["-m", "program"]):
-                seen = self.run_python("-m", "peal.horovod", *how, "--lr", "1", PYTHONPATH=with_path(folder))
-                self.assertEqual(seen, "['--lr', '1'] 1 True\nchild of peal.horovod\n")
-
-    def test_the_program_needs_a_script(self) -> None:
-        run = subprocess.run([sys.executable, "-m", "peal.horovod"], capture_output=True, text=True)
-        self.assertEqual(run.returncode, 1)
-        self.assertIn("usage: python -m peal.horovod", run.stderr)
-
-
-class PlacesTest(unittest.TestCase):
-    """The variables of the ranks of horovod.run."""
-
-    def places(self, num_proc: int, hosts: str) -> list[tuple[str, ...]]:
-        from peal.horovod import runner
-
-        names = ("HOSTNAME", "RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
-        return [tuple(place[f"HOROVOD_{name}"] for name in names)
-                for place in runner._places(runner._slots_of(hosts, None, num_proc), num_proc)]
-
-    def test_the_first_host_is_filled_first(self) -> None:
-        self.assertEqual(self.places(3, "localhost:2,127.0.0.1:2"), [
-            ("localhost", "0", "3", "0", "2", "0", "2"),
-            ("localhost", "1", "3", "1", "2", "0", "1"),
-            ("127.0.0.1", "2", "3", "0", "1", "1", "2")])
-
-    def test_wrong_hosts_are_value_errors(self) -> None:
-        for num_proc, hosts, words in (
-                (3, "localhost:2", r"Requested more processes \(3\) than there are available slots \(2\)"),
-                (1, "elsewhere:2", "elsewhere is another host"), (1, "localhost:x", "number of slots")):
-            with self.assertRaisesRegex(ValueError, words):
-                self.places(num_proc, hosts)
-
-    def test_a_file_of_hosts_may_have_comments(self) -> None:
-        from peal.horovod import runner
-
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write("# hosts\n\nlocalhost slots=2  # here\n127.0.0.1\n")
-            file.flush()
-            self.assertEqual(runner._slots_of(None, file.name, 3), [("localhost", 2), ("127.0.0.1", 1)])
-
-    def test_arguments_that_exclude_each_other(self) -> None:
-        for arguments, words in (({"hosts": "localhost:1", "hostfile": "x"}, "only allow one provided"),
-                                 ({"use_gloo": True, "use_mpi": True}, "only allow one set True"),
-                                 ({"use_mpi": True}, "without MPI"), ({"num_proc": 0}, "cannot start 0"),
-                                 ({"min_num_proc": 2}, "start an elastic job by horovodrun")):
-            with self.assertRaisesRegex(ValueError, words):
-                hvd.run(print, **arguments)
-        with contextlib.suppress(ValueError), self.assertWarns(DeprecationWarning):
-            hvd.run(print, np=0)
 
 
 if __name__ == "__main__":

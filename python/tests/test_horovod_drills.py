@@ -103,6 +103,7 @@ class ElasticDrills(unittest.TestCase):
             output, _ = running.process.communicate(timeout=PATIENCE)
             self.assertEqual(running.process.returncode, 0, output)
             self.assertIn("has finished", output)
+            self.assertNotIn("Traceback", output)  # also of a removed worker
             epochs = running.epochs()
             self.assertEqual(len(epochs), EPOCHS, output)
             for epoch in epochs:

@@ -19,6 +19,8 @@ from peal.horovod import assignment
 from peal.horovod.elastic import common, rounds, sampler
 from peal.horovod.elastic import state as states
 
+from horovod_ranks import JobOfOneTest, results
+
 
 @contextlib.contextmanager
 def placed(rank: int, size: int) -> Iterator[None]:
@@ -151,15 +153,7 @@ class StateTest(unittest.TestCase):
             state.commit()
 
 
-class TorchStateTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls) -> None:
-        hvd.init()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        hvd.shutdown()
-
+class TorchStateTest(JobOfOneTest):
     def setUp(self) -> None:
         torch.manual_seed(0)
         self.model = torch.nn.Linear(2, 1)
@@ -358,8 +352,6 @@ def train_on_ranks(fails_at: tuple[int, ...]) -> tuple[list[float], list[int], i
 
 class RanksTest(unittest.TestCase):
     def test_ranks_meet_again_and_their_training_equals_an_undisturbed_one(self) -> None:
-        from horovod_ranks import results
-
         undisturbed, disturbed = (results(2, train_on_ranks, fails_at) for fails_at in ((), (2, 4, 8)))
         for rank in range(2):
             weights, used, restarts = disturbed[rank]

@@ -407,7 +407,7 @@ class TrainingTest(unittest.TestCase):
                     is_wide, (first, second) = seen[name]
                     self.assertTrue(is_wide)
                     self.assertEqual(first, second)
-                self.assertEqual(seen["wrapped again"], "_Wrapper")
+                self.assertEqual(seen["wrapped again"], "Wrapper")
                 self.assertEqual(seen["added group"], [-1.5, -1.5])
 
     def test_only_the_ranks_of_a_set_average(self) -> None:

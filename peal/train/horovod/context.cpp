@@ -9,6 +9,7 @@
 
 #include "peal/base/error.h"
 #include "peal/init/init.h"
+#include "peal/rendezvous/interfaces.h"
 #include "peal/train/horovod/elastic_rounds.h"
 #include "peal/train/horovod/errors.h"
 #include "peal/train/horovod/init_parts.h"
@@ -62,6 +63,7 @@ Context::Context(const InitOptions& options, Settings settings)
       named_options_.report(remark);
     }
     write_autotune_log();
+    report_unknown_interfaces();
   }
   std::vector<Rank> all(static_cast<std::size_t>(group->size()));
   for (Rank r = 0; r < group->size(); ++r) all[static_cast<std::size_t>(r)] = r;
@@ -209,6 +211,20 @@ void Context::start_timeline(const std::string& path, named::Timeline::Rounds ro
 
 void Context::leave_backward(const std::exception_ptr& error) const {
   if (leave_backward_) leave_backward_(error);
+}
+
+/// Ranks on one host may have met by shared memory, which does not look at the interfaces.
+void Context::report_unknown_interfaces() const {
+  if (settings_.interfaces.empty()) return;
+  try {
+    const auto known = rendezvous::own_interfaces();
+    rendezvous::choose_addresses(known, settings_.interfaces, rendezvous::Reach::kThisHost);
+  } catch (const Error& error) {
+    report(
+        c10::str("the network interface of HOROVOD_GLOO_IFACE is wrong, but these ranks do not "
+                 "need one: ",
+                 error.message()));
+  }
 }
 
 /// Horovod's format: the best values in the last row. The fusion threshold is in MiB.

@@ -60,6 +60,7 @@ class Context final {
   void require_new(const std::vector<Rank>& ranks) const;
   void require_dynamic(const char* change) const;
   int make_set(std::vector<Rank> ranks);
+  void report_unknown_interfaces() const;
   void write_autotune_log() const;
 
   OwnerProcess owner_;

@@ -4,8 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <optional>
+#include <thread>
 
 #include "peal/config/environment.h"
 #include "peal/config/launch_mark.h"
@@ -204,6 +207,37 @@ TEST(Shutdown, FailsWhatIsPendingAndReleasesNoMemoryInUse) {
         // The other rank may have left before this rank has aborted.
         if (!is_loss(error.kind())) throw;
       }
+    }
+    init();
+    findings.expect_equal(allreduce(torch::ones({1})), torch::ones({1}), "after init");
+  });
+}
+
+TEST(Shutdown, FailsTheOperationForWhichAnotherThreadWaits) {
+  on_processes(2, [](Findings& findings) {
+    if (rank() == 0) {
+      auto handle = allreduce_async(torch::ones({1000}), {.name = "alone"});
+      static_cast<void>(allreduce_async(torch::ones({1000}), {.name = "released"}));
+      std::optional<ErrorKind> kind;
+      std::thread waits([&] {
+        try {
+          handle.synchronize();
+        } catch (const HorovodInternalError& error) {
+          kind = error.kind();
+        }
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the end is the same without it
+      shutdown();
+      waits.join();
+      init();
+      findings.expect(kind == ErrorKind::kAborted, "the thread did not get the error");
+    } else {
+      findings.expect_error<HorovodInternalError>(
+          ErrorKind::kAborted,
+          "rank 0",
+          [] { allreduce(torch::ones({1}), {.name = "other"}); },
+          "the shutdown of rank 0");
+      shutdown();
     }
     init();
     findings.expect_equal(allreduce(torch::ones({1})), torch::ones({1}), "after init");

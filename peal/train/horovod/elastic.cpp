@@ -251,8 +251,7 @@ void run(State& state, const std::function<void()>& function, const InitOptions&
       state.sync();
       mark_elastic_synchronized();
       function();
-      if (is_in_elastic_job()) finish_elastic_job();
-      return;
+      break;
     } catch (const HostsUpdatedInterrupt&) {
       if (!is_in_elastic_job()) throw;
     } catch (const Error& error) {
@@ -261,6 +260,8 @@ void run(State& state, const std::function<void()>& function, const InitOptions&
       state.restore();
     }
   }
+  // Outside of the try: an error here must not train again.
+  if (is_in_elastic_job()) finish_elastic_job();
 }
 
 }  // namespace peal::hvd::elastic

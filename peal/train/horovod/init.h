@@ -47,8 +47,9 @@ struct InitOptions {
 ///   or no ranks), mismatch (ranks pass different process sets), those of init_process_group.
 void init(const InitOptions& options = {});
 
-/// Ends what is pending with aborted, and leaves the other ranks. Does nothing before init.
-/// Threads: no other thread calls operations meanwhile.
+/// Ends what is pending with aborted, also operations for which other threads wait, and leaves the
+/// other ranks. Does nothing before init.
+/// Threads: no other thread starts operations meanwhile.
 void shutdown();
 
 bool is_initialized();

@@ -1,13 +1,20 @@
 #include "peal/train/horovod/process_set_state.h"
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
+#include "peal/base/clock.h"
 #include "peal/base/error.h"
 
 namespace peal::hvd {
 namespace {
+
+/// How long close() waits for other threads, which the end of the group wakes at once. It has a
+/// limit because close() may run inside such a wait: in a signal handler of the program.
+constexpr std::chrono::seconds kPatience{5};
 
 Rank place_of(const std::vector<Rank>& ranks, Rank rank) {
   const auto found = std::ranges::lower_bound(ranks, rank);
@@ -33,8 +40,12 @@ ProcessSetState::ProcessSetState(int id,
                                  const named::Options& options)
     : id_(id), ranks_(std::move(ranks)), rank_(place_of(ranks_, own_rank)) {
   if (group == nullptr) return;
+  const auto release = [kept = kept_](const named::NamedOperations* operations) {
+    delete operations;
+    const auto ended = kept->update([](auto& all) { return std::exchange(all, {}); });
+  };
   parts_.with([&](Parts& parts) {
-    parts.operations = std::make_shared<named::NamedOperations>(group, options);
+    parts.operations = {new named::NamedOperations(group, options), release};
     parts.group = std::move(group);
   });
 }
@@ -74,19 +85,27 @@ void ProcessSetState::restart_numbers(std::uint64_t joins) {
 
 void ProcessSetState::keep(std::unique_ptr<InFlight> operation) {
   std::vector<std::unique_ptr<InFlight>> ended;  // destroyed without the lock
-  kept_.with([&](std::vector<std::unique_ptr<InFlight>>& kept) {
-    const auto rest = std::ranges::stable_partition(
-        kept, [](const std::unique_ptr<InFlight>& one) { return !one->has_ended(); });
-    std::ranges::move(rest, std::back_inserter(ended));
-    kept.erase(rest.begin(), rest.end());
+  kept_->with([&](std::vector<std::unique_ptr<InFlight>>& kept) {
+    // Not std::ranges, whose result clang-tidy cannot read.
+    const auto rest = std::stable_partition(
+        kept.begin(), kept.end(), [](const auto& one) { return !one->has_ended(); });
+    std::move(rest, kept.end(), std::back_inserter(ended));
+    kept.erase(rest, kept.end());
     kept.push_back(std::move(operation));
   });
 }
 
 void ProcessSetState::close() {
   Parts parts = parts_.with([](Parts& all) { return std::exchange(all, {}); });
+  const std::weak_ptr<named::NamedOperations> used = parts.operations;
   parts.operations.reset();  // before its group
-  kept_.with([](auto& kept) { return std::exchange(kept, {}); });
+  if (!used.expired()) {     // another thread waits in the operations
+    parts.group->abort("Horovod has been shut down while operations were pending");
+    kept_->wait(
+        Deadline(Clock::now() + kPatience),
+        [&](const auto&) { return used.expired(); },
+        [](const auto&) {});
+  }
   leave(parts.other_group);
   leave(parts.group);
 }

@@ -68,7 +68,8 @@ class ProcessSetState final {
   /// Keeps `operation` until it has ended.
   void keep(std::unique_ptr<InFlight> operation);
 
-  /// Fails what is pending and leaves the set's group.
+  /// Fails what is pending, waits until other threads have left the operations, and leaves the
+  /// set's group.
   void close();
 
  private:
@@ -78,6 +79,8 @@ class ProcessSetState final {
     ProcessGroupPtr other_group;
   };
 
+  using Kept = Guarded<std::vector<std::unique_ptr<InFlight>>>;
+
   static constexpr std::size_t kKinds = 7;
 
   int id_;
@@ -86,7 +89,8 @@ class ProcessSetState final {
   mutable Guarded<Parts> parts_;
   std::array<std::atomic<std::uint64_t>, kKinds> numbers_ = {};
   Guarded<std::uint64_t> joins_{0};
-  Guarded<std::vector<std::unique_ptr<InFlight>>> kept_;
+  /// Lives as long as the operations, which use the memory of what is kept.
+  std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
 };
 
 using ProcessSetPtr = std::shared_ptr<ProcessSetState>;

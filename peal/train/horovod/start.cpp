@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 
 #include "peal/base/error.h"
+#include "peal/named/execution.h"
 #include "peal/train/horovod/context.h"
 
 namespace peal::hvd {
@@ -130,6 +131,18 @@ std::vector<std::int64_t> checked_splits(const Tensor& tensor,
 /// The rows of a reduce-scatter for the rank: the first ranks have one more.
 std::int64_t own_rows(std::int64_t rows, const ProcessSetState& set) {
   return rows / set.size() + (set.rank() < rows % set.size() ? 1 : 0);
+}
+
+/// In the type of `values`; integers as in the reduction of dense tensors.
+Tensor scaled(const Tensor& values, double scale, int divisor) {
+  const bool is_integral = at::isIntegralType(values.scalar_type(), /*includeBool=*/true);
+  Tensor result = values;
+  if (scale != 1.0) {
+    result =
+        is_integral ? (values.to(at::kDouble) * scale).to(values.scalar_type()) : values * scale;
+  }
+  if (divisor == 1) return result;
+  return is_integral ? torch::div(result, divisor, "trunc") : result / divisor;
 }
 
 }  // namespace
@@ -255,6 +268,10 @@ PendingPtr start_sparse_allreduce(const Tensor& tensor,
   if (options.op != Average && options.op != Sum) {
     throw Error(ErrorKind::kUnsupported, "sparse_allreduce computes Average and Sum only");
   }
+  if (!named::has_meaning(options.op, train::element_type(tensor.scalar_type()))) {
+    throw Error(ErrorKind::kUnsupported,
+                c10::str("sparse_allreduce: Average has no meaning for ", tensor.scalar_type()));
+  }
   const torch::NoGradGuard no_grad;
   const Tensor mine = tensor.coalesce();
   PendingPtr pending = make_pending(set_for(Kind::kAllGather, options.process_set));
@@ -274,13 +291,9 @@ PendingPtr start_sparse_allreduce(const Tensor& tensor,
   const double scale = options.prescale_factor * options.postscale_factor;
   const int divisor = options.op == Average ? pending->set().size() : 1;
   pending->set_assemble([sizes = tensor.sizes().vec(), scale, divisor](const Tensors& gathered) {
-    Tensor values = scale == 1.0 ? gathered[1] : gathered[1] * scale;
-    if (divisor != 1) {
-      values = at::isIntegralType(values.scalar_type(), /*includeBool=*/true)
-                   ? torch::div(values, divisor, "trunc")
-                   : values / divisor;
-    }
-    return Tensors{torch::sparse_coo_tensor(gathered[0].t(), values, sizes).coalesce()};
+    const Tensor sum = torch::sparse_coo_tensor(gathered[0].t(), gathered[1], sizes).coalesce();
+    const Tensor values = scaled(sum.values(), scale, divisor);
+    return Tensors{torch::sparse_coo_tensor(sum.indices(), values, sizes)._coalesced_(true)};
   });
   return submit(std::move(pending), std::move(submissions), waits);
 }

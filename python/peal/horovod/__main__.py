@@ -4,13 +4,16 @@ peal.horovod script.py``."""
 
 from __future__ import annotations
 
+import importlib.util
 import runpy
 import sys
 from pathlib import Path
+from types import TracebackType
 
 from peal.horovod.aliases import install
 
 _USAGE = "usage: python -m peal.horovod [-m MODULE | SCRIPT] [ARGUMENTS...]"
+_OWN_FILES = {__file__, "<frozen runpy>", runpy.__file__}
 
 
 def main() -> None:
@@ -20,14 +23,55 @@ def main() -> None:
         arguments = arguments[1:]
     if not arguments or (not is_module and arguments[0].startswith("-")):
         sys.exit(_USAGE)
+    program = arguments[0]
+    problem = _problem_of_module(program) if is_module else _problem_of_script(program)
+    if problem:
+        print(f"python -m peal.horovod: {problem}", file=sys.stderr)
+        sys.exit(2)  # as Python
     install()
+    _hide_own_calls()
     sys.argv = arguments
     if is_module:
-        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:
         # As Python: the script's folder in place of the current one.
-        sys.path[0] = str(Path(arguments[0]).resolve().parent)
-        runpy.run_path(arguments[0], run_name="__main__")
+        sys.path[0] = str(Path(program).resolve().parent)
+        runpy.run_path(program, run_name="__main__")
+
+
+def _problem_of_script(script: str) -> str:
+    """Why the script cannot run, or nothing."""
+    path = Path(script)
+    if path.is_dir():
+        return "" if (path / "__main__.py").exists() else f"the folder {script} has no __main__.py"
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        return f"can't open file {str(path.absolute())!r}: {error.strerror}"
+    return ""
+
+
+def _problem_of_module(module: str) -> str:
+    # Not the whole name: the search for an inner module would import the outer ones.
+    outermost = module.partition(".")[0]
+    return "" if importlib.util.find_spec(outermost) else f"No module named {outermost!r}"
+
+
+def _hide_own_calls() -> None:
+    """From now on, the traceback of an exception that ends the program begins in the program."""
+    previous = sys.excepthook
+
+    def excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
+        value.__traceback__ = _of_program(traceback)
+        previous(kind, value, value.__traceback__)
+
+    sys.excepthook = excepthook
+
+
+def _of_program(traceback: TracebackType | None) -> TracebackType | None:
+    while traceback is not None and traceback.tb_frame.f_code.co_filename in _OWN_FILES:
+        traceback = traceback.tb_next
+    return traceback
 
 
 if __name__ == "__main__":

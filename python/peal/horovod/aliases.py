@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Sequence
 
 _FOLDER = Path(__file__).parent / "stand_in"  # a package horovod that calls install()
 
@@ -29,6 +31,23 @@ _MODULES = {
 }
 
 
+# Horovod for other frameworks and clusters.
+_NOT_HERE = {f"horovod.{name}" for name in ("keras", "mxnet", "ray", "spark", "tensorflow")}
+
+
+class _NotBuilt(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the modules that peal does not have, and explains so at their import. As in an installed Horovod
+    that was built for torch only, these modules exist but cannot be imported."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None,
+                  target: ModuleType | None = None) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self) if fullname in _NOT_HERE else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        raise ImportError(f"Extension {name} has not been built: peal has horovod.torch only", name=name)
+
+
 def install() -> None:
     """From now on, ``import horovod.torch as hvd`` in this process imports `peal.horovod`, and ``import
     horovod`` a module with `run` and `__version__`. The same holds in processes that multiprocessing
@@ -49,6 +68,8 @@ def install() -> None:
         parent, _, last = name.rpartition(".")
         if parent in ("", "common"):
             setattr(common if parent else top, last, module)
+    if not any(isinstance(one, _NotBuilt) for one in sys.meta_path):
+        sys.meta_path.append(_NotBuilt())
     if str(_FOLDER) not in sys.path:
         sys.path.append(str(_FOLDER))  # multiprocessing gives sys.path to its processes
 

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
+from types import TracebackType
 
 from peal.horovod._binding import hvd
+from peal.horovod.exceptions import WorkerRemoved
 
 
 def next_round() -> None:
     """Waits for the place of this worker in the next round of the job, which the next init uses, and stores
     it in the variables HOROVOD_RANK and so on.
 
-    Errors: RuntimeError (this worker must end: it was removed, the job ends, or the driver has ended).
+    Errors: WorkerRemoved.
     """
-    os.environ.update(hvd.elastic_next_round())
+    try:
+        os.environ.update(hvd.elastic_next_round())
+    except RuntimeError as error:
+        _end_without_traceback()
+        raise WorkerRemoved(str(error)) from None
+
+
+@functools.cache
+def _end_without_traceback() -> None:
+    """The program of a removed worker has done nothing wrong, so stderr gets one line."""
+    previous = sys.excepthook
+
+    def excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
+        if isinstance(value, WorkerRemoved):
+            print(f"peal: {value}", file=sys.stderr)
+        else:
+            previous(kind, value, traceback)
+
+    sys.excepthook = excepthook
 
 
 def host_changes() -> int:

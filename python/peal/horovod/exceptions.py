@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from peal._errors import Facts
 
-class HorovodInternalError(RuntimeError):
+
+class HorovodInternalError(Facts, RuntimeError):
     """An operation failed between ranks: a rank is lost, the group was shut down, a wait timed out.
     `elastic.run` catches it, restores the last commit, and continues with the remaining ranks.
 
     The attributes are those of `peal.Error`: the rank that is lost, its host, and so on.
     """
 
-    kind: str = "aborted"
-    rank: int | None = None
-    host: str = ""
-    operation: str = ""
-    cause: str = "unknown"
-    reason: str = ""
-
 
 class HorovodMismatchError(HorovodInternalError):
     """The ranks submitted different operations under one name, or a rank has joined and the operation
     does not allow it. All ranks get this error, its text has both sides with their ranks, and the group
     stays usable. It is a mistake in the program, so `elastic.run` lets it pass."""
+
+
+class WorkerRemoved(RuntimeError):
+    """This worker of an elastic job must end: the driver has removed it, ends the job, or has ended. A program that
+    ends by this exception prints its text without a traceback."""
 
 
 class HostsUpdatedInterrupt(RuntimeError):

@@ -19,6 +19,7 @@ from peal.horovod._binding import hvd
 from peal.horovod.process_sets import ProcessSet, global_process_set
 
 _REFUSED = -1  # in the place of a size
+_SMALL = 4096  # bytes of an object
 
 
 # ---- parameters
@@ -187,10 +188,10 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: str | None = None,
         if int(length) == _REFUSED:
             raise ValueError(f"broadcast_object: rank {root_rank} cannot pickle its object"
                              + (f": {data}" if is_root else ": see the error of that rank"))
-        if not is_root:
-            data = bytearray(int(length))
         assert isinstance(data, bytearray)
-        mpi_ops.broadcast_(torch.frombuffer(data, dtype=torch.uint8), root_rank, f"{own_name}.t", process_set)
+        room, part = _room_for(int(length))
+        data.extend(bytes(room - len(data)))  # pickle ignores what follows an object
+        mpi_ops.broadcast_(torch.frombuffer(data, dtype=torch.uint8), root_rank, own_name + part, process_set)
     return obj if is_root else pickling.loads(data)
 
 
@@ -218,6 +219,15 @@ def allgather_object(obj: Any, name: str | None = None, *,
             objects.append(pickling.loads(view[begin:begin + size]))
             begin += size
     return objects
+
+
+def _room_for(length: int) -> tuple[int, str]:
+    """The bytes that travel for an object, and the last part of the name. Small objects travel as a power of two
+    bytes, each under a name of its own: operations of a known name and shape need no new announcement."""
+    if length > _SMALL:
+        return length, ".t"
+    room = 1 << max(length - 1, 63).bit_length()
+    return room, f".t{room}"
 
 
 def _pickled(obj: Any) -> bytearray | str:

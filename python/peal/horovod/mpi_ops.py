@@ -12,18 +12,15 @@ from __future__ import annotations
 
 import operator
 import sys
-import threading
-import traceback
 from typing import Any, Callable, Sequence, cast
 
 import torch
 from torch import Tensor
 
-from peal.horovod import assignment
-from peal.horovod import process_sets as _sets
 from peal.horovod._binding import hvd
 from peal.horovod.compression import Compression, Compressor
-from peal.horovod.exceptions import HorovodInternalError
+from peal.horovod.job import (cross_rank, cross_size, init, is_homogeneous, is_initialized, local_rank,
+                              local_size, rank, shutdown, size, start_timeline, stop_timeline)
 from peal.horovod.process_sets import (ProcessSet, add_process_set, global_process_set,
                                        remove_process_set, set_id)
 from peal.horovod.util import (ccl_built, cuda_built, ddl_built, get_average_backwards_compatibility_fun,
@@ -48,106 +45,6 @@ Average, Sum, Adasum, Min, Max, Product = range(6)
 handle_average_backwards_compatibility = get_average_backwards_compatibility_fun(sys.modules[__name__])
 
 
-# ---- start and end
-
-_static_sets: list[ProcessSet] = []  # those that init was called with
-
-
-def init(comm: Any = None, process_sets: Sequence[ProcessSet] | str | None = None) -> None:
-    """Joins the job that the launcher started: `peal run`, `horovodrun`, torchrun, mpirun or srun. Without
-    a launcher, the job is this one process. Reads the environment variables HOROVOD_*.
-
-    comm: the ranks that take part, as a list; None for all. process_sets: sets to register, or "dynamic"
-    for `add_process_set` later. A second call does nothing.
-
-    Errors: ValueError (the job cannot start; an mpi4py communicator, since peal is not built on MPI).
-    """
-    if hvd.is_initialized():
-        return
-    sets, dynamic = _split_sets(process_sets)
-    ranks = _ranks_of(comm)
-    try:
-        assignment.next_round()
-        _start(ranks, sets, dynamic)
-    except HorovodInternalError as error:
-        raise ValueError(f"Horovod initialization failed: {error}") from error
-
-
-def _split_sets(process_sets: Sequence[ProcessSet] | str | None) -> tuple[list[ProcessSet], bool]:
-    if process_sets is None:
-        return [], False
-    if isinstance(process_sets, str):
-        if process_sets.lower() != "dynamic":
-            raise ValueError(f"Invalid value for process_sets: {process_sets!r}. Pass \"dynamic\" or a list "
-                             "of process sets")
-        return [], True
-    return [one if isinstance(one, ProcessSet) else ProcessSet(one) for one in process_sets], False
-
-
-def _ranks_of(comm: Any) -> list[int] | None:
-    if comm is None or (isinstance(comm, (list, tuple, range)) and not comm):
-        return None
-    return ProcessSet(comm).ranks
-
-
-_last_start: tuple[list[int] | None, bool] = (None, False)
-
-
-def _start(ranks: list[int] | None, sets: list[ProcessSet], dynamic: bool) -> None:
-    global _last_start
-    given = []
-    for one in sets:
-        if one.ranks is None:
-            raise ValueError(f"{one} was removed: make a new ProcessSet")
-        given.append(one.ranks)
-    hvd.init(ranks=ranks, process_sets=given, dynamic=dynamic, whereabouts=_whereabouts)
-    _last_start = ranks, dynamic
-    _static_sets[:] = sets
-    _sets.register_all(sets)
-
-
-def _start_again(ranks: int | None) -> None:
-    """As init with the arguments of the last time, after an elastic reset. `ranks`: the new number of
-    ranks, if known. Sets of which a rank no longer exists are left out."""
-    sets = _static_sets if ranks is None else _sets.remaining(_static_sets, ranks)
-    _start(None, list(sets), _last_start[1])
-
-
-def shutdown() -> None:
-    """Leaves the job. Operations in flight fail on all ranks. Then `init` may be called again."""
-    hvd.shutdown()
-    _sets.forget_all()
-
-
-def _whereabouts() -> str:
-    """What the main thread is doing, for the stall reports of other ranks: its innermost calls."""
-    main = threading.main_thread().ident
-    frame = None if main is None else sys._current_frames().get(main)
-    if frame is None:
-        return ""
-    calls = traceback.extract_stack(frame)[-3:]
-    return " > ".join(f"{call.name} ({call.filename}:{call.lineno})" for call in calls)
-
-
-is_initialized = hvd.is_initialized
-rank = hvd.rank
-size = hvd.size
-local_rank = hvd.local_rank
-local_size = hvd.local_size
-cross_rank = hvd.cross_rank
-cross_size = hvd.cross_size
-is_homogeneous = hvd.is_homogeneous
-
-
-def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    """Writes what happens to each operation to a file for chrome://tracing or Perfetto. The file can be
-    loaded at every moment. Errors: ValueError without HOROVOD_TIMELINE at init (DYNAMIC, or a path)."""
-    hvd.start_timeline(str(file_path), mark_cycles)
-
-
-stop_timeline = hvd.stop_timeline
-
-
 def check_num_rank_power_of_2(num_rank: int) -> bool:
     return num_rank_is_power_2(num_rank)
 
@@ -165,9 +62,7 @@ def allreduce(tensor: Tensor, average: bool | None = None, name: str | None = No
     """
     if average is not None or op is None:
         op = handle_average_backwards_compatibility(op, average)
-    number = process_set.process_set_id
-    if number is None:
-        number = set_id(process_set)
+    number = set_id(process_set)
     if compression is Compression.none:
         return hvd.allreduce(tensor, False, name, op, prescale_factor, postscale_factor, number)
     compressed, context = compression.compress(tensor)
@@ -190,9 +85,7 @@ def allreduce_(tensor: Tensor, average: bool | None = None, name: str | None = N
     """As `allreduce`, in place. Returns `tensor`."""
     if average is not None or op is None:
         op = handle_average_backwards_compatibility(op, average)
-    number = process_set.process_set_id
-    if number is None:
-        number = set_id(process_set)
+    number = set_id(process_set)
     return hvd.allreduce(tensor, True, name, op, prescale_factor, postscale_factor, number)
 
 
@@ -255,20 +148,10 @@ def sparse_allreduce_async(tensor: Tensor, name: str, op: int,
     coalesced sparse tensor. Ranks may have different numbers of values, also none."""
     if op not in (Average, Sum):
         raise ValueError(f"sparse_allreduce_async: op must be Average or Sum, not {op}")
-    if not tensor.is_sparse:
+    if not isinstance(tensor, Tensor) or not tensor.is_sparse:
         raise ValueError(f"sparse_allreduce_async: {name} is not a sparse tensor")
-    mine = tensor.detach()
-    # One grouped operation, so that the parts cannot be awaited in different orders.
-    handle = hvd.grouped_allgather_async([mine._indices().t().contiguous(), mine._values()], name,
-                                         set_id(process_set))
-
-    def result() -> Tensor:
-        indices, values = cast("list[Tensor]", hvd.synchronize(handle))
-        if op == Average:
-            values = values / (process_set.size() or 1)
-        return torch.sparse_coo_tensor(indices.t(), values, mine.shape).coalesce()
-
-    return result
+    handle = hvd.sparse_allreduce_async(tensor.detach(), name, op, set_id(process_set))
+    return lambda: cast(Tensor, hvd.synchronize(handle))
 
 
 # ---- allgather
@@ -346,16 +229,20 @@ def alltoall_async(tensor: Tensor, splits: Sequence[int] | Tensor | None = None,
 
 
 def _splits_of(splits: Sequence[int] | Tensor | None) -> Tensor | None:
+    """As a tensor of int32. The other checks of splits need the number of ranks, and are those of C++."""
     if splits is None:
         return None
     if not isinstance(splits, Tensor):
         try:
             splits = torch.tensor(list(map(operator.index, splits)), dtype=torch.int32)
-        except (TypeError, RuntimeError) as error:
-            raise ValueError("alltoall: splits must be a list of integers or a tensor of int32: "
-                             f"{error}") from None
+        except (TypeError, RuntimeError):
+            raise ValueError("alltoall: `splits` must be a list of integers or a tensor of the type torch.int32, "
+                             f"and is {splits!r}") from None
+    elif splits.dtype != torch.int32:
+        raise ValueError("alltoall: `splits` must be a tensor of the type torch.int32, and has the type "
+                         f"{splits.dtype}: pass splits.to(torch.int32), or a list of integers")
     if splits.numel() == 0:
-        raise ValueError("alltoall: splits must have a number for each rank of the set, and is empty")
+        raise ValueError("alltoall: `splits` must have a number for each rank of the set, and is empty")
     return splits
 
 
@@ -419,8 +306,8 @@ def join(device: int = -1) -> int:
     """For a rank that has no more data: takes part in the allreduces of the other ranks, as zeros, until all
     ranks have called `join`. Returns the rank that was last. `device` has no effect.
 
-    Meanwhile the other operations raise HorovodInternalError on all ranks. Average divides by the number of
-    all ranks. Min, Max and Product leave the joined ranks out.
+    Meanwhile the other operations raise HorovodInternalError on all ranks, unless ``init(while_joined="all")``
+    allows them. Average divides by the number of all ranks. Min, Max and Product leave the joined ranks out.
     """
     return hvd.join()
 

@@ -82,6 +82,8 @@ _registered: dict[int, list[ProcessSet]] = {0: [global_process_set]}
 
 def set_id(process_set: ProcessSet) -> int:
     """The id that operations pass on."""
+    if not isinstance(process_set, ProcessSet):
+        raise ValueError(f"process_set must be a ProcessSet, and is {process_set!r}: see hvd.add_process_set()")
     number = process_set.process_set_id
     if number is None:
         raise ValueError(f"{process_set} is not registered: pass it to hvd.init(process_sets=[...]) or to "

@@ -75,7 +75,8 @@ class _Normalize(torch.autograd.Function):
         sums = torch.stack([grad.sum(over), (grad * normal).sum(over)])
         grad_input = None
         if ctx.needs_input_grad[0]:
-            mean = hvd.allreduce(sums, False, "sync_batch_norm.gradient", Sum, 1.0, 1.0, 0) / ctx.count
+            name = _name("gradient", sums)
+            mean = hvd.allreduce(sums, False, name, Sum, 1.0, 1.0, 0) / ctx.count
             scale = inverse if weight is None else inverse * weight.to(inverse.dtype)
             grad_input = (grad - _wide(mean[0], grad) - normal * _wide(mean[1], grad)) * _wide(scale, grad)
             grad_input = grad_input.to(grads[0].dtype)
@@ -88,6 +89,11 @@ class _Normalize(torch.autograd.Function):
 def _wide(channels: Tensor, like: Tensor) -> Tensor:
     """One value for each channel, in the shape of 1 x C x 1 x ..."""
     return channels.view([1, -1] + [1] * (like.dim() - 2))
+
+
+def _name(what: str, tensor: Tensor) -> str:
+    """A name for each shape: operations of a known name and shape need no new announcement."""
+    return f"sync_batch_norm.{what}.{tensor.shape[-1]}"
 
 
 def _moments(input: Tensor) -> tuple[float, Tensor, Tensor]:
@@ -103,7 +109,7 @@ def _moments(input: Tensor) -> tuple[float, Tensor, Tensor]:
     mean = wide.mean(over) if count else wide.new_zeros(channels)
     squares = (wide - _wide(mean, wide)).square().sum(over) if count else wide.new_zeros(channels)
     own = torch.cat([wide.new_tensor([count], dtype=torch.float64), mean.double(), squares.double()])
-    every = hvd.allgather(own.unsqueeze(0), "sync_batch_norm.moments", 0)
+    every = hvd.allgather(own.unsqueeze(0), _name("moments", own), 0)
     counts, means, parts = every[:, :1], every[:, 1:1 + channels], every[:, 1 + channels:]
     total = counts.sum()
     all_mean = (counts * means).sum(0) / total

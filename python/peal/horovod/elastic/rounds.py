@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from peal.horovod import assignment, mpi_ops
+from peal.horovod import assignment, job
 
 
 def reset() -> None:
     """Leaves the group, gets the next place of this worker, and joins the next group there. Process sets
     that init was called with exist again, if all their ranks do; those that were added later do not."""
-    mpi_ops.shutdown()
+    job.shutdown()
     assignment.next_round()
     size = os.environ.get("HOROVOD_SIZE")
-    mpi_ops._start_again(int(size) if size else None)
+    job.start_again(int(size) if size else None)
