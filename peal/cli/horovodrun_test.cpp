@@ -187,7 +187,7 @@ TEST(HorovodrunTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
        2,
        "Requested more processes (3) than there are available slots (2)"},
       {{"-np", "1", "-H", "peal-other.example:1"},
-       1,
+       2,
        "host peal-other.example is not this machine"},
       {{"-np", "1", "-H", "localhost:x"}, 2, "the number of slots is from 1"},
       {{"-np", "1", "--hostfile", "/no/such/file"}, 2, "--hostfile /no/such/file: cannot be read"},
@@ -215,7 +215,7 @@ TEST(HorovodrunTest, AnElasticJobRunsOnFixedHosts) {
   EXPECT_THAT(here.out, HasSubstr("localhost\n"));
   const Ended named = horovodrun({"--min-np", "1", "-H", "127.0.0.1:1"}, "echo $HOROVOD_HOSTNAME");
   EXPECT_EQ(named.status, 0) << named.err;
-  EXPECT_EQ(named.out, "[127.0.0.1:0] 127.0.0.1\n");
+  EXPECT_EQ(named.out, "127.0.0.1[0]<stdout>:127.0.0.1\n");
 }
 
 TEST(HorovodrunTest, TwoValuesOfAnOptionAreNotTakenForTheCommand) {

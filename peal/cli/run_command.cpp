@@ -8,11 +8,11 @@
 #include "peal/cli/check_build.h"
 #include "peal/cli/horovod_config_file.h"
 #include "peal/cli/injection.h"
-#include "peal/cli/own_hosts.h"
 #include "peal/cli/rank_count.h"
 #include "peal/cli/spelling.h"
 #include "peal/config/environment.h"
 #include "peal/launch/command.h"
+#include "peal/launch/own_host.h"
 
 namespace peal::cli {
 namespace {
@@ -185,7 +185,7 @@ RunRequest RunCommand::request() const {
   }
   options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
   check(options);
-  check_own_hosts(options.hosts);
+  launch::check_own_hosts(options.hosts);
   if (elastic && elastic->discovery_script.empty()) {
     elastic->discovery_script = script_of(options.hosts, count_ranks(options.hosts));
   }

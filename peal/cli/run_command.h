@@ -28,7 +28,7 @@ class RunCommand final {
   bool was_asked_for() const { return run_->parsed(); }
   /// Whether the user only wants to see the table of check_build.h.
   bool asks_for_build() const { return check_build_->count() > 0; }
-  /// Errors: usage; unsupported for hosts that are other machines.
+  /// Errors: usage, also for hosts that are other machines.
   RunRequest request() const;
 
  private:

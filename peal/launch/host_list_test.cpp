@@ -86,5 +86,33 @@ TEST(HostListTest, AWrongLineOfAFileIsNamed) {
   }
 }
 
+TEST(HostListTest, ADiscoveryScriptMayPrintAllFormsOfAHostfile) {
+  EXPECT_THAT(parse_discovered_hosts(
+                  "a:2\nb\n c:1 \r\n\n# comment\nd:3 # why\n[::1]:4\n[::2]\nf slots=2", 8),
+              ElementsAre(HostSlots{"a", 2},
+                          HostSlots{"b", 8},
+                          HostSlots{"c", 1},
+                          HostSlots{"d", 3},
+                          HostSlots{"::1", 4},
+                          HostSlots{"::2", 8},
+                          HostSlots{"f", 2}));
+}
+
+TEST(HostListTest, ADiscoveredHostMayHaveNoSlotsAndItsLastLineCounts) {
+  EXPECT_THAT(parse_discovered_hosts("", 1), ElementsAre());
+  EXPECT_THAT(parse_discovered_hosts("a:2\nb:0\na:3", 1),
+              ElementsAre(HostSlots{"a", 3}, HostSlots{"b", 0}));
+}
+
+TEST(HostListTest, AWrongLineOfADiscoveryScriptIsNamed) {
+  for (const char* const line : {"a:", "a:x", ":2", "a b", "a:-1", "a:2:x y", "[]:2 x", "::1"}) {
+    EXPECT_THAT(error_of([&] { parse_discovered_hosts(std::string("ok:1\n") + line, 1); }),
+                HasSubstr("line 2, "))
+        << line;
+  }
+  EXPECT_THAT(error_of([] { parse_discovered_hosts("a:-1", 1); }),
+              HasSubstr("the number of slots is from 0 to"));
+}
+
 }  // namespace
 }  // namespace peal::launch
