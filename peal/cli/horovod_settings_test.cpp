@@ -185,9 +185,10 @@ TEST(HorovodSettingsTest, ElasticOptionsThatContradictEachOtherAreRejected) {
   const auto refused = [](const std::vector<GivenOption>& options) {
     return error_of([&] { elastic_of(settings_of(options), 4, kNoVariables); });
   };
-  EXPECT_THAT(refused({given("--min-np", {"5"})}), HasSubstr("--min-np is 5, and -n is 4"));
+  EXPECT_THAT(refused({given("--min-np", {"5"})}),
+              HasSubstr("--min-np 5 is more than -n 4: give a smaller --min-np or a larger -n"));
   EXPECT_THAT(refused({given("--min-np", {"2"}), given("--max-np", {"3"})}),
-              HasSubstr("-n is 4, and --max-np is 3"));
+              HasSubstr("-n 4 is more than --max-np 3"));
   EXPECT_THAT(refused({given("--min-np", {"1"}), given("--blacklist-cooldown-range", {"9", "3"})}),
               HasSubstr("--blacklist-cooldown-range 9 3"));
 }
