@@ -55,7 +55,7 @@ std::string with_records(const std::string& path) {
 
 /// Errors: usage, if PEAL_FLIGHT_DIR is not set.
 std::string folder_in_environment() {
-  const std::string folder = process_environment()(kFlightDirVariable).value_or("");
+  std::string folder = process_environment()(kFlightDirVariable).value_or("");
   if (!folder.empty()) return folder;
   throw Error(ErrorKind::kUsage,
               "no records given: name their place, as in: peal why flights; ranks keep records if "

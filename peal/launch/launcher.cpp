@@ -46,7 +46,6 @@ class Launch final {
   void handle(const GuardEvent& event);
   void rank_ended(const GuardEvent& event);
 
-  const LaunchOptions& options_;
   const std::vector<RankCommand>& ranks_;
   const observe::EndPlace ends_;
   const TimePoint start_ = Clock::now();
@@ -61,8 +60,7 @@ Launch::Launch(const LaunchOptions& options,
                Target out,
                Target err,
                const RankFunction& function)
-    : options_(options),
-      ranks_(ranks),
+    : ranks_(ranks),
       ends_(end_place_of(ranks)),
       outputs_(options, out, err),
       supervisor_(duty_of(options, ranks, function, outputs_)) {

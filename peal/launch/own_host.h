@@ -17,7 +17,7 @@ bool is_own_host(std::string_view name,
                  std::string_view hostname,
                  std::span<const net::Address> addresses);
 
-/// The same for the name and the addresses of this machine. A name that is none of these may still
+/// The same for the name and the addresses of this machine. Another name may
 /// be an alias, as in /etc/hosts: then all its addresses are addresses of this machine.
 /// Cost: asks the name service for other names, up to 2 s.
 bool is_this_machine(const std::string& name);

@@ -66,7 +66,7 @@ inline constexpr Duration kToLeave = std::chrono::seconds(30);
 /// takes them all.
 inline constexpr Duration kToJoin = std::chrono::seconds(30);
 
-/// So many rounds in sequence may have no commit because a worker fails by itself. Then the job
+/// After this many rounds in sequence without a commit, in which a worker fails by itself, the job
 /// ends: the program has a bug that a new round does not cure.
 inline constexpr int kMostFruitlessRounds = 3;
 

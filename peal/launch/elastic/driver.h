@@ -69,7 +69,6 @@ class Driver final {
 
   Worker& worker(int number) { return state_.workers.at(static_cast<std::size_t>(number)); }
 
-  const LaunchOptions& options_;
   const ElasticOptions& elastic_;
   const TimePoint start_ = Clock::now();
   WorkerKit kit_;

@@ -38,7 +38,7 @@ struct ElasticEnd {
   int round = 0;               // the round at that time; 0: before the first
   std::optional<Rank> rank{};  // in this round
   How how = How::kWell;
-  bool is_shown = false;                  // the user was told while the job ran
+  bool is_shown = false;                  // reported while the job ran
   std::vector<std::string> last_lines{};  // of its output, if it failed
   friend bool operator==(const ElasticEnd&, const ElasticEnd&) = default;
 };
