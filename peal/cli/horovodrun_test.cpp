@@ -209,6 +209,7 @@ TEST(HorovodrunTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
       {{"-np", "1", "--grace", "x"}, 2, "--grace \"x\": it takes seconds from 0 to 86400"},
       {{"--output-filename", "--verbose"}, 2, "needs a value (DIR), but --verbose follows"},
       {{"--blacklist-cooldown-range", "5", "--tcp"}, 2, "needs 2 values (MIN MAX), but --tcp"},
+      {{"--min-np", "1", "--inject", "f"}, 2, "--inject has no effect in an elastic job"},
       {{"--min-np", "3", "--max-np", "2"}, 2, "--min-np 3 is more than --max-np 2"},
       {{"--min-np", "1", "--host-discovery-script", "/no/such/script"},
        2,

@@ -195,10 +195,15 @@ RunRequest RunCommand::request() const {
   const HorovodSettings settings = settle(horovod_->given(), read_horovod_config);
   check_controller(settings);
   launch::LaunchOptions options = options_;
-  options.variables = variables(settings);
   options.hosts = hosts_of(settings);
   auto elastic = elastic_of(
       settings, parse_count(counts_, options_.wording), process_environment(), options_.wording);
+  if (elastic && !faults_.empty()) {
+    throw Error(ErrorKind::kUsage,
+                "--inject has no effect in an elastic job, whose ranks change: leave it out, and "
+                "kill workers instead");
+  }
+  options.variables = variables(settings);
   options.ranks = elastic ? elastic->min_ranks : count_ranks(options.hosts);
   set_output(settings, options);
   options.binding = parse_binding(binding_);

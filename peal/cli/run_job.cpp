@@ -60,7 +60,7 @@ int run(const RunRequest& request) {
   for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
   launch::Variables given = inherited;
   for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
-  say(announce_faults(given, options.ranks));
+  if (!request.elastic) say(announce_faults(given, options.ranks));
   say(warn_of_unknown(given));
   const launch::Flights flights(given);
   if (!flights.problem().empty()) {
