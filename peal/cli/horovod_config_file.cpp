@@ -2,10 +2,14 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
+#include "peal/base/split.h"
 #include "peal/system/text_file.h"
 
 namespace peal::cli {
@@ -42,6 +46,13 @@ void add(const std::string& place, const YAML::Node& value, HorovodConfig& confi
   }
 }
 
+/// Whether any option has its place in the section.
+bool is_section(const std::string& name) {
+  return std::ranges::any_of(horovod_options(), [&](const HorovodOption& option) {
+    return option.place.starts_with(name + ".");
+  });
+}
+
 void add_section(const std::string& name, const YAML::Node& section, HorovodConfig& config) {
   if (name == "controller") {
     config.options.push_back(controller(section));
@@ -49,15 +60,29 @@ void add_section(const std::string& name, const YAML::Node& section, HorovodConf
     for (const auto& entry : section) {
       add(fmt::format("{}.{}", name, key_of(entry.first, name)), entry.second, config);
     }
+  } else if (is_section(name) && !section.IsNull()) {
+    throw wrong_place(name, "it takes names with values, as in cache_capacity: 1024");
   } else if (!section.IsNull()) {
     config.unknown.push_back(name);
   }
+}
+
+std::string_view indent_of(std::string_view line) {
+  return line.substr(0, std::min(line.find_first_not_of(" \t"), line.size()));
 }
 
 YAML::Node load(const std::string& text) {
   try {
     return YAML::Load(text);
   } catch (const YAML::Exception& error) {
+    const auto lines = split(text, '\n');
+    const auto tab = std::ranges::find_if(
+        lines, [](std::string_view line) { return indent_of(line).find('\t') != line.npos; });
+    if (tab != lines.end()) {
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("line {} begins with a tab: indent YAML by spaces", tab - lines.begin() + 1));
+    }
     throw Error(ErrorKind::kUsage,
                 fmt::format("line {} is not YAML: {}", error.mark.line + 1, error.msg));
   }

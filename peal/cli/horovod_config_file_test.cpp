@@ -91,6 +91,9 @@ TEST(HorovodConfigFileTest, AFileThatCannotBeUnderstoodIsAnError) {
   EXPECT_THAT(problem_of("params: {cache_capacity: [1, 2]}"),
               HasSubstr("params.cache_capacity: it takes one value"));
   EXPECT_THAT(problem_of("controller: tcp"), HasSubstr("controller: \"tcp\": it takes gloo"));
+  EXPECT_THAT(problem_of("params:\n\tcache_capacity: 7\n"),
+              HasSubstr("line 2 begins with a tab: indent YAML by spaces"));
+  EXPECT_THAT(problem_of("params: 5\n"), HasSubstr("params: it takes names with values"));
   EXPECT_THAT(problem_of("? [a, b]\n: 1\n"), HasSubstr("a name is a word"));
   EXPECT_THAT(problem_of(std::string(100'000, '[')), HasSubstr("is not YAML"));
 }

@@ -37,6 +37,14 @@ void put(const GivenOption& given, HorovodSettings& settings) {
   }
 }
 
+std::vector<launch::HostSlots> hosts_in_list(const std::string& text) {
+  try {
+    return launch::parse_host_list(text);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("-H: {}", error.message()));
+  }
+}
+
 std::vector<launch::HostSlots> hosts_in_file(const std::string& path) {
   try {
     return launch::parse_hostfile(read_text_file(path, kLongestHostfile));
@@ -73,17 +81,19 @@ launch::Cooldown cooldown_of(const std::vector<std::string>& values) {
   const launch::Cooldown cooldown{seconds(values.at(0)), seconds(values.at(1))};
   if (cooldown.low <= cooldown.high) return cooldown;
   throw Error(ErrorKind::kUsage,
-              fmt::format("--blacklist-cooldown-range {} {}: the first number is the smaller one",
+              fmt::format("--blacklist-cooldown-range {} {}: put the smaller number first",
                           values.at(0),
                           values.at(1)));
 }
 
 void check_order(std::string_view smaller, int small, std::string_view larger, int large) {
   if (small <= large) return;
-  throw Error(
-      ErrorKind::kUsage,
-      fmt::format(
-          "{} is {}, and {} is {}: the first may not be larger", smaller, small, larger, large));
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{0} {1} is more than {2} {3}: give a smaller {0} or a larger {2}",
+                          smaller,
+                          small,
+                          larger,
+                          large));
 }
 
 void add_places(const launch::LaunchOptions& options, std::vector<std::string>& sentences) {
@@ -113,7 +123,12 @@ HorovodSettings settle(std::span<const GivenOption> given, const ReadConfig& rea
     if (option.option->name != "--config-file") continue;
     const std::string path = settings.text(option.option->name);
     const HorovodConfig config = read(path);
-    for (const GivenOption& in_file : config.options) put(in_file, settings);
+    try {
+      for (const GivenOption& in_file : config.options) put(in_file, settings);
+    } catch (const Error& error) {
+      throw Error(error.kind(),
+                  fmt::format("--config-file {}: {}", printable(path), error.message()));
+    }
     for (const std::string& place : config.unknown) {
       settings.ignored.push_back(fmt::format("--config-file {}: {} is not known and has no effect",
                                              printable(path),
@@ -172,14 +187,15 @@ std::vector<launch::HostSlots> hosts_of(const HorovodSettings& settings) {
         ErrorKind::kUsage,
         fmt::format("{} and {} both name the hosts: give only one of them", given[0], given[1]));
   }
-  if (settings.has("--hosts")) return launch::parse_host_list(settings.text("--hosts"));
+  if (settings.has("--hosts")) return hosts_in_list(settings.text("--hosts"));
   if (settings.has("--hostfile")) return hosts_in_file(settings.text("--hostfile"));
   return {};
 }
 
 std::optional<launch::ElasticOptions> elastic_of(const HorovodSettings& settings,
                                                  std::optional<int> ranks,
-                                                 const Environment& environment) {
+                                                 const Environment& environment,
+                                                 const launch::Wording& wording) {
   if (!is_elastic(settings)) return std::nullopt;
   launch::ElasticOptions options;
   options.min_ranks = settings.number("--min-np").value_or(ranks.value_or(1));
@@ -191,10 +207,10 @@ std::optional<launch::ElasticOptions> elastic_of(const HorovodSettings& settings
   if (settings.has("--blacklist-cooldown-range")) {
     options.cooldown = cooldown_of(settings.values.at("--blacklist-cooldown-range"));
   }
-  if (ranks) check_order("--min-np", options.min_ranks, "-n", *ranks);
+  if (ranks) check_order("--min-np", options.min_ranks, wording.count, *ranks);
   if (options.max_ranks) {
     check_order("--min-np", options.min_ranks, "--max-np", *options.max_ranks);
-    if (ranks) check_order("-n", *ranks, "--max-np", *options.max_ranks);
+    if (ranks) check_order(wording.count, *ranks, "--max-np", *options.max_ranks);
   }
   return options;
 }

@@ -70,11 +70,12 @@ std::vector<std::string> notices_of(const HorovodSettings& settings,
 std::vector<launch::HostSlots> hosts_of(const HorovodSettings& settings);
 
 /// Nothing if the job is not elastic. `ranks`: the number in -n, if it is given. `environment` may
-/// have HOROVOD_ELASTIC_TIMEOUT.
+/// have HOROVOD_ELASTIC_TIMEOUT. `wording` is for errors.
 /// Errors: usage.
 std::optional<launch::ElasticOptions> elastic_of(const HorovodSettings& settings,
                                                  std::optional<int> ranks,
-                                                 const Environment& environment);
+                                                 const Environment& environment,
+                                                 const launch::Wording& wording = {});
 
 /// Rejects --mpi and --jsrun. Errors: usage, which says what to do.
 void check_controller(const HorovodSettings& settings);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/error.h"
+#include "peal/base/testing/error_of.h"
 #include "peal/system/private_folder.h"
 
 namespace peal::cli {
@@ -30,17 +30,6 @@ HorovodSettings settings_of(const std::vector<GivenOption>& options) {
 
 std::vector<std::string> notices(const std::vector<GivenOption>& options) {
   return notices_of(settings_of(options), {});
-}
-
-template <class Function>
-std::string error_of(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-    return std::string(error.message());
-  }
-  return "";
 }
 
 const Environment kNoVariables = fixed_environment({});
@@ -83,7 +72,7 @@ TEST(HorovodSettingsTest, AConfigFileOverridesEarlierOptionsAndLaterOptionsOverr
 TEST(HorovodSettingsTest, AWrongValueInAConfigFileIsNamedByItsPlace) {
   GivenOption wrong = given("--cache-capacity", {"many"});
   wrong.source = "params.cache_capacity";
-  EXPECT_THAT(error_of([&] { settings_of({wrong}); }),
+  EXPECT_THAT(usage_error_of([&] { settings_of({wrong}); }),
               HasSubstr("params.cache_capacity \"many\": it takes"));
 }
 
@@ -119,7 +108,8 @@ TEST(HorovodSettingsTest, OutputsAreSetAndTwoFoldersOfLogsAreRejected) {
   EXPECT_EQ(options.log_directory, "logs");
   EXPECT_EQ(options.log_names, launch::LogNames::kFolders);
   EXPECT_EQ(options.timestamps, launch::Timestamps::kOn);
-  EXPECT_THAT(error_of([&] { set_output(settings, options); }), HasSubstr("give only one of them"));
+  EXPECT_THAT(usage_error_of([&] { set_output(settings, options); }),
+              HasSubstr("give only one of them"));
 }
 
 TEST(HorovodSettingsTest, HostsComeFromOneListOnly) {
@@ -129,14 +119,14 @@ TEST(HorovodSettingsTest, HostsComeFromOneListOnly) {
   EXPECT_THAT(hosts_of(settings_of({given("--hosts", {"a:2"})})), ElementsAre(HostSlots{"a", 2}));
   EXPECT_THAT(hosts_of(settings_of({given("--hostfile", {file})})),
               ElementsAre(HostSlots{"a", 2}, HostSlots{"c", 1}));
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(usage_error_of([&] {
                 hosts_of(settings_of({given("--hostfile", {file}), given("--hosts", {"a:2"})}));
               }),
               HasSubstr("--hosts and --hostfile both name the hosts"));
-  EXPECT_THAT(error_of([] { hosts_of(settings_of({given("--hostfile", {"/no/such"})})); }),
+  EXPECT_THAT(usage_error_of([] { hosts_of(settings_of({given("--hostfile", {"/no/such"})})); }),
               HasSubstr("--hostfile /no/such: cannot be read"));
   const std::string wrong = folder.write("wrong", "a:0\n");
-  EXPECT_THAT(error_of([&] { hosts_of(settings_of({given("--hostfile", {wrong})})); }),
+  EXPECT_THAT(usage_error_of([&] { hosts_of(settings_of({given("--hostfile", {wrong})})); }),
               HasSubstr("--hostfile " + wrong + ": line 1, \"a:0\""));
 }
 
@@ -183,21 +173,22 @@ TEST(HorovodSettingsTest, TheElasticTimeoutMayComeFromTheEnvironment) {
 
 TEST(HorovodSettingsTest, ElasticOptionsThatContradictEachOtherAreRejected) {
   const auto refused = [](const std::vector<GivenOption>& options) {
-    return error_of([&] { elastic_of(settings_of(options), 4, kNoVariables); });
+    return usage_error_of([&] { elastic_of(settings_of(options), 4, kNoVariables); });
   };
-  EXPECT_THAT(refused({given("--min-np", {"5"})}), HasSubstr("--min-np is 5, and -n is 4"));
+  EXPECT_THAT(refused({given("--min-np", {"5"})}),
+              HasSubstr("--min-np 5 is more than -n 4: give a smaller --min-np or a larger -n"));
   EXPECT_THAT(refused({given("--min-np", {"2"}), given("--max-np", {"3"})}),
-              HasSubstr("-n is 4, and --max-np is 3"));
+              HasSubstr("-n 4 is more than --max-np 3"));
   EXPECT_THAT(refused({given("--min-np", {"1"}), given("--blacklist-cooldown-range", {"9", "3"})}),
               HasSubstr("--blacklist-cooldown-range 9 3"));
 }
 
 TEST(HorovodSettingsTest, OtherControllersAreRejectedWithTheWayOut) {
   check_controller(settings_of({given("--gloo")}));
-  EXPECT_THAT(error_of([] { check_controller(settings_of({given("--mpi")})); }),
+  EXPECT_THAT(usage_error_of([] { check_controller(settings_of({given("--mpi")})); }),
               HasSubstr("leave out --mpi (in a config file: controller), or start the ranks with "
                         "mpirun -np 2 ./train"));
-  EXPECT_THAT(error_of([] { check_controller(settings_of({given("--jsrun")})); }),
+  EXPECT_THAT(usage_error_of([] { check_controller(settings_of({given("--jsrun")})); }),
               HasSubstr("jsrun"));
 }
 

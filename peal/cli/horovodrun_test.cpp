@@ -187,7 +187,7 @@ TEST(HorovodrunTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
        2,
        "Requested more processes (3) than there are available slots (2)"},
       {{"-np", "1", "-H", "peal-other.example:1"},
-       1,
+       2,
        "host peal-other.example is not this machine"},
       {{"-np", "1", "-H", "localhost:x"}, 2, "the number of slots is from 1"},
       {{"-np", "1", "--hostfile", "/no/such/file"}, 2, "--hostfile /no/such/file: cannot be read"},
@@ -195,11 +195,34 @@ TEST(HorovodrunTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
       {{"-np", "1", "-H", "localhost", "--hostfile", "f"}, 2, "both name the hosts"},
       {{"-np", "1", "--mpi"}, 2, "leave out --mpi"},
       {{"-np", "1", "--log-level", "LOUD"}, 2, "--log-level \"LOUD\": it takes TRACE"},
-      {{"-np", "1", "--min-np", "2"}, 2, "--min-np is 2, and -n is 1"},
+      {{"-np", "1", "--min-np", "2"}, 2, "--min-np 2 is more than -np 1"},
       {{"-np", "1", "--log-dir", "a", "--output-filename", "b"}, 2, "give only one"},
-      {{"-np", "1", "-x", "HOROVOD_RANK=3"}, 2, "peal run sets HOROVOD_RANK"},
-      {{"-np", "1", "--autotune=yes"}, 2, "autotune"},
-      {{}, 2, "how many ranks?"},
+      {{"-np", "1", "-x", "HOROVOD_RANK=3"}, 2, "horovodrun sets HOROVOD_RANK"},
+      {{"-np", "1", "--autotune=yes"}, 2, "--autotune takes no value; see horovodrun --help"},
+      {{}, 2, "how many ranks? Use -np, as in: horovodrun -np 2 ./train"},
+      {{"-np", "0"}, 2, "cannot start 0 ranks: -np takes the number of ranks, 1 or more"},
+      {{"-np", "100000000"}, 2, "cannot start 100000000 ranks: -np takes the number of ranks, at"},
+      {{"--frobnicate"}, 2, "there is no option --frobnicate; see horovodrun --help"},
+      {{"-hostfil", "f"}, 2, "there is no option -hostfil; did you mean --hostfile?"},
+      {{"--gloo-timeout", "3"}, 2, "did you mean --gloo-timeout-seconds?"},
+      {{"-np", "1", "-H", "a b"}, 2, "-H: \"a b\": it is not the name of a host"},
+      {{"-np", "1", "--grace", "x"}, 2, "--grace \"x\": it takes seconds from 0 to 86400"},
+      {{"--output-filename", "--verbose"}, 2, "needs a value (DIR), but --verbose follows"},
+      {{"--blacklist-cooldown-range", "5", "--tcp"}, 2, "needs 2 values (MIN MAX), but --tcp"},
+      {{"--min-np", "1", "--inject", "f"}, 2, "--inject has no effect in an elastic job"},
+      {{"--min-np", "3", "--max-np", "2"}, 2, "--min-np 3 is more than --max-np 2"},
+      {{"--min-np", "1", "--host-discovery-script", "/no/such/script"},
+       2,
+       "the discovery script \"/no/such/script\" ended with exit code 127: "},
+      {{"--min-np", "1", "--host-discovery-script", "echo no luck >&2; exit 5"},
+       2,
+       "ended with exit code 5: no luck"},
+      {{"--min-np", "1", "--host-discovery-script", "echo one two"},
+       2,
+       "\"echo one two\" printed no list of hosts: line 1, \"one two\": a line has the form"},
+      {{"--min-np", "1", "--host-discovery-script", "echo peal-other.example:1"},
+       2,
+       "host peal-other.example is not this machine"},
   };
   for (const Case& wrong : cases) {
     const Ended ended = horovodrun(wrong.arguments, "echo started");
@@ -209,13 +232,48 @@ TEST(HorovodrunTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
   }
 }
 
+TEST(HorovodrunTest, TheHelpAndTheErrorsHaveTheNameThatTheUserTyped) {
+  EXPECT_THAT(run_horovodrun({"--help"}).out,
+              AllOf(HasSubstr("Usage: horovodrun [OPTIONS] COMMAND"),
+                    HasSubstr("  horovodrun -np 2 ./train"),
+                    Not(HasSubstr("  peal run -n"))));
+  EXPECT_THAT(
+      run_program({"run", "--help"}).out,
+      AllOf(HasSubstr("Usage: peal run [OPTIONS] COMMAND"), HasSubstr("  peal run -n 2 ./train")));
+  EXPECT_EQ(run_horovodrun({"-np"}).err,
+            "peal: -np needs a value (RANKS); see horovodrun --help\n");
+  EXPECT_EQ(run_horovodrun({"ls", "-np", "2"}).err,
+            "peal: how many ranks? All words after the command belong to it; did you mean: "
+            "horovodrun -np 2 ls\n");
+}
+
+TEST(HorovodrunTest, AnElasticJobHasAFolderOfLogsForEachWorker) {
+  const PrivateFolder folder("peal-test.");
+  const std::string logs = folder.path() / "logs";
+  const Ended ended = horovodrun({"-np", "1", "--min-np", "1", "--output-filename", logs},
+                                 "echo out; echo err >&2");
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(ended.err, "localhost[0]<stderr>:err\n");
+  EXPECT_EQ(content_of(logs + "/localhost-0/stdout"), "out\n");
+  EXPECT_EQ(content_of(logs + "/localhost-0/stderr"), "err\n");
+}
+
+TEST(HorovodrunTest, AWrongValueInAConfigFileNamesTheFile) {
+  const PrivateFolder folder("peal-test.");
+  const std::string file = folder.write("config.yaml", "params: {cache_capacity: many}\n");
+  EXPECT_EQ(horovodrun({"-np", "1", "--config-file", file}, "echo started").err,
+            fmt::format("peal: --config-file {}: params.cache_capacity \"many\": it takes a whole "
+                        "number, 0 or more\n",
+                        file));
+}
+
 TEST(HorovodrunTest, AnElasticJobRunsOnFixedHosts) {
   const Ended here = horovodrun({"-np", "2", "--min-np", "1"}, "echo $HOROVOD_HOSTNAME");
   EXPECT_EQ(here.status, 0) << here.err;
   EXPECT_THAT(here.out, HasSubstr("localhost\n"));
   const Ended named = horovodrun({"--min-np", "1", "-H", "127.0.0.1:1"}, "echo $HOROVOD_HOSTNAME");
   EXPECT_EQ(named.status, 0) << named.err;
-  EXPECT_EQ(named.out, "[127.0.0.1:0] 127.0.0.1\n");
+  EXPECT_EQ(named.out, "127.0.0.1[0]<stdout>:127.0.0.1\n");
 }
 
 TEST(HorovodrunTest, TwoValuesOfAnOptionAreNotTakenForTheCommand) {

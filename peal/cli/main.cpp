@@ -31,9 +31,12 @@ namespace {
 
 int wrong_arguments(const CLI::App& app,
                     const std::vector<std::string>& arguments,
+                    const launch::Wording& wording,
                     const CLI::ParseError& error) {
   if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
-    say(fmt::format("peal: {}\nSee peal {} --help\n", error.what(), chosen.front()->get_name()));
+    const std::string name = chosen.front()->get_name();
+    const std::string program = name == "run" ? wording.program : "peal " + name;
+    say(fmt::format("peal: {}\nSee {} --help\n", error.what(), program));
     return kUsage;
   }
   std::vector<std::string> commands;
@@ -58,7 +61,10 @@ int dispatch(Name name, std::vector<std::string> arguments) {
   app.set_version_flag("--version", "peal " PEAL_VERSION);
   app.require_subcommand(1);
   const bool is_horovodrun = name == Name::kHorovodrun;
-  RunCommand run_command(app, is_horovodrun ? launch::Labels::kStream : launch::Labels::kRank);
+  const launch::Wording wording =
+      is_horovodrun ? launch::Wording{.program = "horovodrun", .count = "-np"} : launch::Wording{};
+  RunCommand run_command(
+      app, is_horovodrun ? launch::Labels::kStream : launch::Labels::kRank, wording);
   BenchCommand bench_command(app);
   const WhyCommand why_command(app);
   const ScheduleCommand schedule_command(app);
@@ -82,7 +88,7 @@ int dispatch(Name name, std::vector<std::string> arguments) {
   } catch (const CLI::Success& help_or_version) {
     return app.exit(help_or_version);
   } catch (const CLI::ParseError& error) {
-    return wrong_arguments(app, arguments, error);
+    return wrong_arguments(app, arguments, wording, error);
   }
   if (config->parsed()) {
     const launch::Variables variables = launch::process_variables();

@@ -1,18 +1,22 @@
 #include "peal/cli/run_command.h"
 
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
+#include "peal/base/printable.h"
 #include "peal/cli/check_build.h"
 #include "peal/cli/horovod_config_file.h"
 #include "peal/cli/injection.h"
-#include "peal/cli/own_hosts.h"
+#include "peal/cli/leading_options.h"
 #include "peal/cli/rank_count.h"
-#include "peal/cli/spelling.h"
 #include "peal/config/environment.h"
 #include "peal/launch/command.h"
+#include "peal/launch/own_host.h"
 
 namespace peal::cli {
 namespace {
@@ -21,7 +25,9 @@ constexpr double kLongestGrace = 86'400;  // seconds: a day
 
 constexpr const char* kRunSummary = "Run a command as n ranks on this machine";
 
-constexpr const char* kRunDetails = R"(Everything after COMMAND belongs to it, options included.
+/// {0}: "peal run -n"
+constexpr fmt::string_view kRunDetails =
+    R"(Everything after COMMAND belongs to it, options included.
 
 Each rank finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,
 MASTER_PORT, PEAL_JOB and PEAL_SECRET in its environment, the same in Horovod's
@@ -34,14 +40,28 @@ output could not be written. If the ranks use peal, the report also names the
 rank that caused the failure, and the file with all ranks' last operations.
 
 Examples:
-  peal run -n 2 ./train --epochs 5
-  peal run -n 4 --log-dir logs python3 train.py
-  peal run -n 2 -x OMP_NUM_THREADS=1 --bind none ./train
-  peal run -n 2 --inject faults ./train
-  peal run -n 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE'
-  peal run -n 2 -H localhost:1,127.0.0.1:1 ./train
+  {0} 2 ./train --epochs 5
+  {0} 4 --log-dir logs python3 train.py
+  {0} 2 -x OMP_NUM_THREADS=1 --bind none ./train
+  {0} 2 --inject faults ./train
+  {0} 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE'
+  {0} 2 -H localhost:1,127.0.0.1:1 ./train
 
-The command horovodrun has the same options. It labels lines with [0]<stdout>:)";
+The commands peal run and horovodrun have the same options. peal run labels
+lines with [0], and horovodrun with [0]<stdout>:. A switch such as --autotune
+has an opposite, --no-autotune; without both, the environment decides.)";
+
+/// Shows the words by which the user has called the program, instead of the names in `app`.
+class UsageFormatter final : public CLI::Formatter {
+ public:
+  explicit UsageFormatter(std::string program) : program_(std::move(program)) {}
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return fmt::format("Usage: {} [OPTIONS] COMMAND...\n", program_);
+  }
+
+ private:
+  std::string program_;
+};
 
 /// "NAME=value", or "NAME", which stands for its value in this environment.
 launch::Assignment parse_assignment(const std::string& text, const Environment& environment) {
@@ -85,12 +105,25 @@ launch::Binding parse_binding(const std::string& text) {
   throw Error(ErrorKind::kUsage, fmt::format("--bind \"{}\": it takes cores or none", text));
 }
 
+Timeout parse_grace(const std::string& text) {
+  const auto seconds = try_parse_number<double>(text);
+  if (seconds && *seconds >= 0 && *seconds <= kLongestGrace) {  // false for NaN
+    return Timeout(static_cast<Timeout::rep>(*seconds * 1000));
+  }
+  throw Error(ErrorKind::kUsage,
+              fmt::format("--grace {}: it takes seconds from 0 to {}, as in 0.5",
+                          quoted_beginning(text),
+                          kLongestGrace));
+}
+
 }  // namespace
 
-RunCommand::RunCommand(CLI::App& app, launch::Labels labels)
+RunCommand::RunCommand(CLI::App& app, launch::Labels labels, const launch::Wording& wording)
     : run_(app.add_subcommand("run", kRunSummary)) {
   options_.labels = labels;
-  run_->footer(kRunDetails);
+  options_.wording = wording;
+  run_->formatter(std::make_shared<UsageFormatter>(wording.program));
+  run_->footer(fmt::format(kRunDetails, wording.program + " " + wording.count));
   run_->set_version_flag(
       "-v,--version",
       fmt::format("peal {}, with the options of Horovod {}", PEAL_VERSION, kHorovodVersion));
@@ -126,32 +159,22 @@ void RunCommand::add_options() {
       ->type_name("FILE");
   run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
       ->type_name("cores|none");
-  run_->add_option(
-          "--grace", grace_seconds_, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
+  run_->add_option("--grace", grace_, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
       ->type_name("SECONDS");
 }
 
 void RunCommand::take_command(std::vector<std::string>& arguments) {
-  std::size_t i = 0;
-  for (; i < arguments.size() && arguments[i].starts_with('-') && arguments[i] != "--"; ++i) {
-    arguments[i] = spelled_as_declared(arguments[i]);
-    const CLI::Option* option = run_->get_option_no_throw(arguments[i]);
-    if (option != nullptr) i += static_cast<std::size_t>(option->get_items_expected_min());
-  }
-  if (i >= arguments.size()) return;
+  const std::size_t i = spell_leading_options(*run_, options_.wording, arguments);
+  if (i == arguments.size()) return;
   const bool marked = arguments[i] == "--";
   const auto command = arguments.begin() + static_cast<std::ptrdiff_t>(i);
   options_.command = launch::with_interpreter({command + (marked ? 1 : 0), arguments.end()});
   arguments.erase(command, arguments.end());
 }
 
-std::string RunCommand::spelled_as_declared(const std::string& argument) const {
-  return with_two_hyphens(*run_, as_declared(argument));
-}
-
 int RunCommand::count_ranks(const std::vector<launch::HostSlots>& hosts) const {
-  if (const auto count = parse_count(counts_)) return *count;
-  if (hosts.empty()) throw missing_count(options_.command);
+  if (const auto count = parse_count(counts_, options_.wording)) return *count;
+  if (hosts.empty()) throw missing_count(options_.command, options_.wording);
   int slots = 0;
   for (const launch::HostSlots& host : hosts) slots += host.slots;
   return slots;
@@ -172,20 +195,21 @@ RunRequest RunCommand::request() const {
   const HorovodSettings settings = settle(horovod_->given(), read_horovod_config);
   check_controller(settings);
   launch::LaunchOptions options = options_;
-  options.variables = variables(settings);
   options.hosts = hosts_of(settings);
-  auto elastic = elastic_of(settings, parse_count(counts_), process_environment());
+  auto elastic = elastic_of(
+      settings, parse_count(counts_, options_.wording), process_environment(), options_.wording);
+  if (elastic && !faults_.empty()) {
+    throw Error(ErrorKind::kUsage,
+                "--inject has no effect in an elastic job, whose ranks change: leave it out, and "
+                "kill workers instead");
+  }
+  options.variables = variables(settings);
   options.ranks = elastic ? elastic->min_ranks : count_ranks(options.hosts);
   set_output(settings, options);
   options.binding = parse_binding(binding_);
-  const bool is_grace = grace_seconds_ >= 0 && grace_seconds_ <= kLongestGrace;  // false for NaN
-  if (!is_grace) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("--grace takes seconds from 0 to {}, as in 0.5", kLongestGrace));
-  }
-  options.grace = Timeout(static_cast<Timeout::rep>(grace_seconds_ * 1000));
+  options.grace = parse_grace(grace_);
   check(options);
-  check_own_hosts(options.hosts);
+  launch::check_own_hosts(options.hosts);
   if (elastic && elastic->discovery_script.empty()) {
     elastic->discovery_script = script_of(options.hosts, count_ranks(options.hosts));
   }

@@ -16,23 +16,22 @@ namespace peal::cli {
 class RunCommand final {
  public:
   /// Adds `run` to the program. `app` must outlive this object. `labels`: unless --no-prefix is
-  /// given.
-  RunCommand(CLI::App& app, launch::Labels labels);
+  /// given. `wording`: how the user has called the program.
+  RunCommand(CLI::App& app, launch::Labels labels, const launch::Wording& wording);
   RunCommand(const RunCommand&) = delete;
 
   /// Removes the command from `arguments` (those after "run") before they are parsed. The command
   /// begins with the first argument that is neither an option nor an option's value, and takes all
-  /// that follow, options included. In the rest, `-np`, `--nproc_per_node` and `-n=2` become `-n`
-  /// and `-n2`, and long options with one hyphen get two.
+  /// that follow, options included. Spells the rest as declared (leading_options.h).
+  /// Errors: usage.
   void take_command(std::vector<std::string>& arguments);
   bool was_asked_for() const { return run_->parsed(); }
   /// Whether the user only wants to see the table of check_build.h.
   bool asks_for_build() const { return check_build_->count() > 0; }
-  /// Errors: usage; unsupported for hosts that are other machines.
+  /// Errors: usage, also for hosts that are other machines.
   RunRequest request() const;
 
  private:
-  std::string spelled_as_declared(const std::string& argument) const;
   void add_options();
   /// -n, or all slots of `hosts`.
   int count_ranks(const std::vector<launch::HostSlots>& hosts) const;
@@ -47,7 +46,7 @@ class RunCommand final {
   std::vector<std::string> variables_;
   std::string faults_;  // the path of a file
   std::string binding_ = "cores";
-  double grace_seconds_ = 5;
+  std::string grace_ = "5";  // seconds
 };
 
 }  // namespace peal::cli

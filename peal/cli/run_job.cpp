@@ -12,6 +12,7 @@
 #include "peal/launch/command.h"
 #include "peal/launch/cores.h"
 #include "peal/launch/dump_place.h"
+#include "peal/launch/elastic/round_records.h"
 #include "peal/launch/elastic/run_elastic.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
@@ -27,15 +28,19 @@ namespace {
 
 int run_elastic(const RunRequest& request,
                 const std::string& program,
+                const launch::RecordPlace& records,
                 const launch::Variables& inherited) {
-  const launch::ElasticReport report = launch::run_elastic(request.options,
-                                                           *request.elastic,
-                                                           launch::make_job().job,
-                                                           program,
-                                                           inherited,
-                                                           launch::target_of(STDOUT_FILENO),
-                                                           launch::target_of(STDERR_FILENO));
+  const launch::Job job = launch::make_job().job;
+  launch::ElasticReport report = launch::run_elastic(request.options,
+                                                     *request.elastic,
+                                                     job,
+                                                     records,
+                                                     program,
+                                                     inherited,
+                                                     launch::target_of(STDOUT_FILENO),
+                                                     launch::target_of(STDERR_FILENO));
   ::signal(SIGXFSZ, SIG_IGN);  // as in `run`
+  report.post_mortem = launch::examine(report, records, job.id, request.options);
   say(launch::describe(report));
   return launch::exit_code(report);
 }
@@ -55,14 +60,14 @@ int run(const RunRequest& request) {
   for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
   launch::Variables given = inherited;
   for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
-  say(announce_faults(given, options.ranks));
+  if (!request.elastic) say(announce_faults(given, options.ranks));
   say(warn_of_unknown(given));
-  if (request.elastic) return run_elastic(request, command.path, inherited);
   const launch::Flights flights(given);
   if (!flights.problem().empty()) {
     say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
   }
   launch::remove_former_dump(options.log_directory);
+  if (request.elastic) return run_elastic(request, command.path, flights.place(), inherited);
   const launch::Target out = launch::target_of(STDOUT_FILENO);
   launch::NewJob made = launch::make_job();
   made.job.terminal_width = launch::line_width(options, out);
@@ -71,7 +76,7 @@ int run(const RunRequest& request) {
   const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited);
   launch::LaunchReport report = launch::run(options, ranks, out, launch::target_of(STDERR_FILENO));
   ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
-  report.post_mortem = launch::examine(report, flights, made.job.id, options);
+  report.post_mortem = launch::examine(report, flights.place(), made.job.id, options);
   say(tell_missed_faults(given, report.ends));
   say(launch::describe(report));
   return launch::exit_code(report);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +15,7 @@
 #include "peal/config/config.h"
 #include "peal/config/environment.h"
 #include "peal/observe/dump.h"
+#include "peal/observe/flight_folder.h"
 #include "peal/observe/transient_operations.h"
 #include "peal/observe/why.h"
 
@@ -22,7 +25,8 @@ namespace {
 constexpr const char* kWhyFooter = R"(
 DUMP is a folder of records (as ranks keep them in PEAL_FLIGHT_DIR), the record
 of one rank from such a folder, or a dump of several records in one file (as
-peal run leaves it after a failed run). Without DUMP it is the folder in
+peal run leaves it after a failed run). Of an elastic job, which has a folder
+for each round, it is the last round. Without DUMP it is the folder in
 PEAL_FLIGHT_DIR. Times are UTC, by the clock of the rank's host. The exit code
 is 0 for any answer.
 
@@ -32,6 +36,31 @@ Examples:
 
 /// Operations that are under way for this long count as blocked.
 constexpr auto kMoment = std::chrono::milliseconds(200);
+
+/// The folder of the round that began last if `path` holds the rounds of an elastic job and no
+/// records of its own; otherwise `path`.
+std::string with_records(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code unknown;
+  std::pair<fs::file_time_type, std::string> last = {fs::file_time_type::min(), path};
+  for (fs::directory_iterator entry(path, unknown), end; !unknown && entry != end;
+       entry.increment(unknown)) {
+    const std::string name = entry->path().filename();
+    if (name.starts_with(observe::kRankPrefix)) return path;
+    if (!name.starts_with(observe::kRoundPrefix)) continue;
+    last = std::max(last, {entry->last_write_time(unknown), entry->path()});
+  }
+  return last.second;
+}
+
+/// Errors: usage, if PEAL_FLIGHT_DIR is not set.
+std::string folder_in_environment() {
+  std::string folder = process_environment()(kFlightDirVariable).value_or("");
+  if (!folder.empty()) return folder;
+  throw Error(ErrorKind::kUsage,
+              "no records given: name their place, as in: peal why flights; ranks keep records if "
+              "PEAL_FLIGHT_DIR is set\nSee peal why --help");
+}
 
 /// Reads the records, and finds the ranks that still run. If the job runs, reads twice, to drop
 /// operations that are under way only for a moment.
@@ -71,14 +100,8 @@ WhyCommand::WhyCommand(CLI::App& app)
 
 WhyRequest WhyCommand::request() const {
   WhyRequest request = request_;
-  if (!request.paths.empty()) return request;
-  const std::string folder = process_environment()(kFlightDirVariable).value_or("");
-  if (folder.empty()) {
-    throw Error(ErrorKind::kUsage,
-                "no records given: name their place, as in: peal why flights; ranks keep records "
-                "if PEAL_FLIGHT_DIR is set\nSee peal why --help");
-  }
-  request.paths = {folder};
+  if (request.paths.empty()) request.paths = {folder_in_environment()};
+  std::ranges::transform(request.paths, request.paths.begin(), with_records);
   return request;
 }
 

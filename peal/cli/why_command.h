@@ -20,7 +20,8 @@ class WhyCommand final {
   WhyCommand(const WhyCommand&) = delete;
 
   bool was_asked_for() const { return why_->parsed(); }
-  /// The paths default to the folder in PEAL_FLIGHT_DIR. Errors: usage, if that is not set either.
+  /// The paths default to the folder in PEAL_FLIGHT_DIR. Of an elastic job, only the last round.
+  /// Errors: usage, if that is not set either.
   WhyRequest request() const;
 
  private:

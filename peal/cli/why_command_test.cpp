@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -13,6 +15,7 @@
 #include "peal/cli/testing/program.h"
 #include "peal/observe/dump.h"
 #include "peal/observe/end_file.h"
+#include "peal/observe/flight_folder.h"
 #include "peal/observe/testing/flight_files.h"
 
 namespace peal::cli {
@@ -53,6 +56,18 @@ TEST(WhyCommandTest, TheAnswerIsASentenceFollowedByTheEvidence) {
                                "operation, while rank 0 waited for it.\n  rank 1 (process "),
                     HasSubstr("\n  rank 0 (process "),
                     HasSubstr("peer_lost: rank 1 was lost\n")));
+}
+
+TEST(WhyCommandTest, OfAnElasticJobTheLastRoundIsExplained) {
+  const TestFolder folder;
+  const auto round = [&](int number) { return observe::round_folder_in(folder.path(), number); };
+  for (const int number : {9, 10}) std::filesystem::create_directory(round(number));
+  leave_records(round(10));
+  const auto earlier = std::filesystem::last_write_time(round(10)) - std::chrono::seconds(5);
+  std::filesystem::last_write_time(round(9), earlier);
+  const Ended ended = run_program({"why", folder.path()});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.out, StartsWith("The process of rank 1 was killed by SIGKILL"));
 }
 
 TEST(WhyCommandTest, TheAnswerNamesRunningAndStoppedRanks) {

@@ -62,6 +62,7 @@ ProcessGroupPtr join(const InitOptions& options,
     config.flight_dir.clear();
     config.faults = {};
   }
+  if (!options.flight_dir.empty()) config.flight_dir = options.flight_dir;
   if (!options.faults.empty()) config.faults = options.faults;
   const Deadline deadline = Deadline::after(config.timeout);
 

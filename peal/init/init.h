@@ -36,6 +36,9 @@ struct InitOptions {
   /// Whether the launcher of this process has started all ranks of the group. If it started them on
   /// this machine, the ranks meet at a unix socket, and take only its name from `store`.
   bool is_of_job = true;
+  /// The folder for this rank's record of its last operations (`peal why`). Empty: PEAL_FLIGHT_DIR,
+  /// if the group is the whole job.
+  std::string flight_dir = {};
   std::string backend = "native";
   /// For rendezvous, connection and every operation. kGroupTimeout: PEAL_TIMEOUT, or 5 minutes.
   Timeout timeout = kGroupTimeout;

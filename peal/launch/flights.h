@@ -13,6 +13,12 @@
 
 namespace peal::launch {
 
+/// Where the ranks of a job keep their records.
+struct RecordPlace {
+  std::string folder;       // empty: no records
+  bool is_private = false;  // the folder is removed after the job
+};
+
 /// A private folder that the destructor removes, or a folder that the user has named, which stays.
 /// If no folder can be created, the run continues without records.
 /// Threads: one. Make it before the Guard: the guard inherits the lock of a private folder, and so
@@ -27,6 +33,7 @@ class Flights final {
   std::string private_folder() const;
   /// Where the ranks keep their records; empty: no records.
   const std::string& folder() const { return folder_; }
+  RecordPlace place() const { return {folder_, private_.has_value()}; }
   /// Why the folder is missing; empty if it exists, or if the user wants no records.
   const std::string& problem() const { return problem_; }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,15 +37,22 @@ bool is_name(std::string_view text, std::string_view also) {
          });
 }
 
-int parse_slots(std::string_view text, std::string_view whole) {
+/// How a list gives the slots of its hosts.
+struct SlotRule {
+  int by_default = 1;  // without a number
+  int least = 1;
+};
+
+int parse_slots(std::string_view text, std::string_view whole, const SlotRule& rule) {
   const auto slots = try_parse_number<int>(text);
-  if (slots && *slots >= 1 && *slots <= kMostSlots) return *slots;
-  throw wrong_host(whole,
-                   fmt::format("the number of slots is from 1 to {}, as in host:2", kMostSlots));
+  if (slots && *slots >= rule.least && *slots <= kMostSlots) return *slots;
+  throw wrong_host(
+      whole,
+      fmt::format("the number of slots is from {} to {}, as in host:2", rule.least, kMostSlots));
 }
 
 /// "host", "host:N", "[v6]" or "[v6]:N".
-HostSlots parse_host(std::string_view text) {
+HostSlots parse_host(std::string_view text, const SlotRule& rule) {
   const bool is_bracketed = text.starts_with('[');
   const auto end = is_bracketed ? text.find(']') : text.find(':');
   const std::string_view name = is_bracketed ? text.substr(1, end - 1) : text.substr(0, end);
@@ -58,15 +67,15 @@ HostSlots parse_host(std::string_view text) {
   if (!is_bracketed && !is_name(name, ".-_")) {
     throw wrong_host(text, "it is not the name of a host; hosts are written as in h1:2,h2:2");
   }
-  if (rest.empty()) return {std::string(name), 1};
+  if (rest.empty()) return {std::string(name), rule.by_default};
   if (!rest.starts_with(':')) throw wrong_host(text, "an IPv6 address is written as in [::1]:2");
-  return {std::string(name), parse_slots(rest.substr(1), text)};
+  return {std::string(name), parse_slots(rest.substr(1), text, rule)};
 }
 
 /// "host slots=N", or the forms of parse_host.
-HostSlots parse_line(std::string_view line) {
+HostSlots parse_line(std::string_view line, const SlotRule& rule) {
   const auto gap = line.find_first_of(kBlanks);
-  HostSlots host = parse_host(line.substr(0, gap));
+  HostSlots host = parse_host(line.substr(0, gap), rule);
   if (gap == std::string_view::npos) return host;
   const std::string_view rest = trimmed(line.substr(gap));
   constexpr std::string_view kSlots = "slots=";
@@ -75,8 +84,26 @@ HostSlots parse_line(std::string_view line) {
   if (!rest.starts_with(kSlots) || has_number) {
     throw wrong_host(line, "a line has the form host, host:2 or host slots=2");
   }
-  host.slots = parse_slots(rest.substr(kSlots.size()), line);
+  host.slots = parse_slots(rest.substr(kSlots.size()), line, rule);
   return host;
+}
+
+/// Calls `add` with the host of each line. Errors: usage, which names the line; also those of
+/// `add`.
+void for_each_line(std::string_view text,
+                   const SlotRule& rule,
+                   const std::function<void(HostSlots)>& add) {
+  int number = 0;
+  for (std::string_view line : split(text, '\n')) {
+    ++number;
+    line = trimmed(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    try {
+      add(parse_line(line, rule));
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("line {}, {}", number, error.message()));
+    }
+  }
 }
 
 /// Adds the slots of hosts that are named twice.
@@ -106,26 +133,29 @@ class HostList final {
 
 std::vector<HostSlots> parse_host_list(std::string_view text) {
   HostList hosts;
-  for (const std::string_view part : split(text, ',')) hosts.add(parse_host(trimmed(part)));
+  for (const std::string_view part : split(text, ',')) hosts.add(parse_host(trimmed(part), {}));
   return hosts.take();
 }
 
 std::vector<HostSlots> parse_hostfile(std::string_view text) {
   HostList hosts;
-  int number = 0;
-  for (std::string_view line : split(text, '\n')) {
-    ++number;
-    line = trimmed(line.substr(0, line.find('#')));
-    if (line.empty()) continue;
-    try {
-      hosts.add(parse_line(line));
-    } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("line {}, {}", number, error.message()));
-    }
-  }
+  for_each_line(text, {}, [&](HostSlots host) { hosts.add(std::move(host)); });
   std::vector<HostSlots> all = hosts.take();
   if (all.empty()) throw Error(ErrorKind::kUsage, "the file names no host");
   return all;
+}
+
+std::vector<HostSlots> parse_discovered_hosts(std::string_view text, int default_slots) {
+  std::vector<HostSlots> hosts;
+  for_each_line(text, {.by_default = default_slots, .least = 0}, [&](HostSlots host) {
+    const auto known = std::ranges::find(hosts, host.name, &HostSlots::name);
+    if (known == hosts.end()) {
+      hosts.push_back(std::move(host));
+    } else {
+      known->slots = host.slots;
+    }
+  });
+  return hosts;
 }
 
 }  // namespace peal::launch

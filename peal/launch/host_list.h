@@ -1,4 +1,5 @@
-// Lists of hosts, as mpirun and horovodrun take them: an option or a file. Called by `peal run`.
+// Lists of hosts, as mpirun and horovodrun take them: an option, a file, or the output of a
+// discovery script. Called by `peal run` and by elastic jobs.
 #pragma once
 
 #include <string>
@@ -7,10 +8,10 @@
 
 namespace peal::launch {
 
-/// A host, and how many ranks may run there.
+/// A host and its slots.
 struct HostSlots {
   std::string name;  // as the user wrote it; an IPv6 address without brackets
-  int slots = 1;
+  int slots = 1;     // how many ranks may run there
   friend bool operator==(const HostSlots&, const HostSlots&) = default;
 };
 
@@ -27,5 +28,11 @@ std::vector<HostSlots> parse_host_list(std::string_view text);
 /// IPv6 address in brackets. Blank lines, and everything after a #, are comments.
 /// Errors: usage, which names the line.
 std::vector<HostSlots> parse_hostfile(std::string_view text);
+
+/// Parses the output of a discovery script: lines as in a hostfile. A host without a number has
+/// `default_slots`. 0 slots are allowed: such a host is about to leave. Of a host that is named
+/// twice the last line counts. The text may name no host.
+/// Errors: as above.
+std::vector<HostSlots> parse_discovered_hosts(std::string_view text, int default_slots);
 
 }  // namespace peal::launch

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/base/error.h"
+#include "peal/base/testing/error_of.h"
 
 namespace peal::launch {
 namespace {
@@ -11,17 +11,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-template <class Function>
-std::string error_of(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-    return std::string(error.message());
-  }
-  return "";
-}
 
 TEST(HostListTest, AListNamesHostsAndTheirSlots) {
   EXPECT_THAT(parse_host_list("h1:2,h2:2"), ElementsAre(HostSlots{"h1", 2}, HostSlots{"h2", 2}));
@@ -53,7 +42,8 @@ TEST(HostListTest, AWrongHostIsNamedWithTheRightForm) {
            {"$(reboot):2", "it is not the name of a host"},
            {std::string(254, 'a'), "it is not the name of a host"},
        }) {
-    EXPECT_THAT(error_of([&given = text] { parse_host_list(given); }), HasSubstr(problem)) << text;
+    EXPECT_THAT(usage_error_of([&given = text] { parse_host_list(given); }), HasSubstr(problem))
+        << text;
   }
 }
 
@@ -82,8 +72,37 @@ TEST(HostListTest, AWrongLineOfAFileIsNamed) {
            {"", "the file names no host"},
            {"# a:2\n\n", "the file names no host"},
        }) {
-    EXPECT_THAT(error_of([&given = text] { parse_hostfile(given); }), HasSubstr(problem)) << text;
+    EXPECT_THAT(usage_error_of([&given = text] { parse_hostfile(given); }), HasSubstr(problem))
+        << text;
   }
+}
+
+TEST(HostListTest, ADiscoveryScriptMayPrintAllFormsOfAHostfile) {
+  EXPECT_THAT(parse_discovered_hosts(
+                  "a:2\nb\n c:1 \r\n\n# comment\nd:3 # why\n[::1]:4\n[::2]\nf slots=2", 8),
+              ElementsAre(HostSlots{"a", 2},
+                          HostSlots{"b", 8},
+                          HostSlots{"c", 1},
+                          HostSlots{"d", 3},
+                          HostSlots{"::1", 4},
+                          HostSlots{"::2", 8},
+                          HostSlots{"f", 2}));
+}
+
+TEST(HostListTest, ADiscoveredHostMayHaveNoSlotsAndItsLastLineCounts) {
+  EXPECT_THAT(parse_discovered_hosts("", 1), ElementsAre());
+  EXPECT_THAT(parse_discovered_hosts("a:2\nb:0\na:3", 1),
+              ElementsAre(HostSlots{"a", 3}, HostSlots{"b", 0}));
+}
+
+TEST(HostListTest, AWrongLineOfADiscoveryScriptIsNamed) {
+  for (const char* const line : {"a:", "a:x", ":2", "a b", "a:-1", "a:2:x y", "[]:2 x", "::1"}) {
+    EXPECT_THAT(usage_error_of([&] { parse_discovered_hosts(std::string("ok:1\n") + line, 1); }),
+                HasSubstr("line 2, "))
+        << line;
+  }
+  EXPECT_THAT(usage_error_of([] { parse_discovered_hosts("a:-1", 1); }),
+              HasSubstr("the number of slots is from 0 to"));
 }
 
 }  // namespace

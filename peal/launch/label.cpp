@@ -6,11 +6,15 @@
 namespace peal::launch {
 
 std::string label_of(Labels labels, Rank rank, Channel channel) {
+  return label_of(labels, fmt::format("[{}]", rank), channel);
+}
+
+std::string label_of(Labels labels, std::string_view worker, Channel channel) {
   switch (labels) {
     case Labels::kRank:
-      return fmt::format("[{}] ", rank);
+      return fmt::format("{} ", worker);
     case Labels::kStream:
-      return fmt::format("[{}]<{}>:", rank, channel == Channel::kOut ? "stdout" : "stderr");
+      return fmt::format("{}<{}>:", worker, channel == Channel::kOut ? "stdout" : "stderr");
     case Labels::kNone:
       break;
   }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "peal/base/units.h"
 #include "peal/launch/options.h"
@@ -13,6 +14,9 @@ namespace peal::launch {
 
 /// "[0] ", "[0]<stdout>:", or "".
 std::string label_of(Labels labels, Rank rank, Channel channel);
+
+/// The same for a worker of an elastic job: "localhost[0] ", "localhost[0]<stdout>:", or "".
+std::string label_of(Labels labels, std::string_view worker, Channel channel);
 
 /// `label` after the local time, if there are timestamps: "Tue Sep 17 14:33:01 2019[0]<stdout>:".
 std::string with_time(Timestamps timestamps,

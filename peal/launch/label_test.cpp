@@ -15,6 +15,12 @@ TEST(LabelTest, ALabelNamesTheRankAndForHorovodTheStream) {
   EXPECT_EQ(label_of(Labels::kNone, 7, Channel::kErr), "");
 }
 
+TEST(LabelTest, ALabelOfAnElasticJobNamesTheSlot) {
+  EXPECT_EQ(label_of(Labels::kRank, "localhost[0]", Channel::kErr), "localhost[0] ");
+  EXPECT_EQ(label_of(Labels::kStream, "localhost[0]", Channel::kOut), "localhost[0]<stdout>:");
+  EXPECT_EQ(label_of(Labels::kNone, "localhost[0]", Channel::kErr), "");
+}
+
 TEST(LabelTest, ATimestampComesBeforeTheLabel) {
   const auto now = std::chrono::system_clock::from_time_t(1'568'730'781);
   EXPECT_EQ(with_time(Timestamps::kOff, "[0] ", now), "[0] ");

@@ -28,30 +28,34 @@ bool is_of_the_launcher(std::string_view name) {
          std::ranges::count(kHorovodPlace, name) > 0;
 }
 
-void check(const Assignment& variable) {
+void check(const Assignment& variable, const Wording& wording) {
   if (!is_of_the_launcher(variable.name)) return;
-  throw Error(
-      ErrorKind::kUsage,
-      fmt::format("-x {0}: peal run sets {0} for each rank{1}; leave it out (to override it "
-                  "nevertheless: env {0}={2} before the command)",
-                  variable.name,
-                  variable.name == "WORLD_SIZE" ? ", from -n" : "",
-                  variable.value));
+  throw Error(ErrorKind::kUsage,
+              fmt::format("-x {0}: {3} sets {0} for each rank{1}; leave it out (to override it "
+                          "nevertheless: env {0}={2} before the command)",
+                          variable.name,
+                          variable.name == "WORLD_SIZE" ? ", from " + wording.count : "",
+                          variable.value,
+                          wording.program));
 }
 
 }  // namespace
 
 void check(const LaunchOptions& options) {
   if (options.command.empty() || options.command.front().empty()) {
-    throw Error(ErrorKind::kUsage, "no command to run: put it last, as in: peal run -n 2 ./train");
-  }
-  if (options.ranks < 1) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("cannot start {} ranks: -n takes the number of ranks, 1 or more",
-                            options.ranks));
+                "no command to run: put it last, as in: " + options.wording.example());
+  }
+  if (options.ranks < 1 || options.ranks > kMostRanks) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("cannot start {} ranks: {} takes the number of ranks, {}",
+                    options.ranks,
+                    options.wording.count,
+                    options.ranks < 1 ? "1 or more" : fmt::format("at most {}", kMostRanks)));
   }
   plan_hosts(options.hosts, options.ranks);
-  for (const Assignment& variable : options.variables) check(variable);
+  for (const Assignment& variable : options.variables) check(variable, options.wording);
   if (options.grace < Timeout(0)) {
     throw Error(ErrorKind::kUsage, "--grace takes seconds, 0 or more");
   }

@@ -7,6 +7,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/launch/host_plan.h"
+#include "peal/launch/wording.h"
 
 namespace peal::launch {
 
@@ -39,6 +40,9 @@ struct Assignment {
   friend bool operator==(const Assignment&, const Assignment&) = default;
 };
 
+/// The most ranks of a launch on one machine. More are a mistake.
+inline constexpr int kMostRanks = 32'768;
+
 struct LaunchOptions {
   std::vector<std::string> command;  // the program and its arguments; looked up in PATH
   int ranks = 1;
@@ -49,15 +53,16 @@ struct LaunchOptions {
   std::vector<Assignment> variables;  // override inherited variables and defaults
   std::string log_directory;          // for the output of each rank; empty: no logs
   LogNames log_names = LogNames::kFiles;
+  Wording wording = {};
   /// The time between the request to end and the kill.
   Timeout grace = std::chrono::seconds(5);
 
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 
-/// Rejects a missing command, less than one rank, more ranks than slots, and a negative grace. Also
-/// rejects a variable by which the launcher sets the identity of a rank or the address of its
-/// peers. Errors: usage; the text tells the user what to do.
+/// Rejects a missing command, less than one rank or too many, more ranks than slots, and a negative
+/// grace. Also rejects a variable by which the launcher sets the identity of a rank or the address
+/// of its peers. Errors: usage; the text tells the user what to do.
 void check(const LaunchOptions& options);
 
 }  // namespace peal::launch

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -14,35 +13,18 @@
 
 #include "peal/base/error.h"
 #include "peal/launch/label.h"
+#include "peal/launch/rank_log.h"
 #include "peal/system/open_files.h"
 #include "peal/system/pipe.h"
 
 namespace peal::launch {
 namespace {
 
-std::filesystem::path log_path(const LaunchOptions& options, Rank rank, Channel channel) {
-  const std::filesystem::path folder = options.log_directory;
-  const bool is_out = channel == Channel::kOut;
-  if (options.log_names == LogNames::kFiles) {
-    return folder / fmt::format("rank-{}.{}", rank, is_out ? "out" : "err");
-  }
+/// "rank-3", or "rank.03" as in horovodrun.
+std::string log_name(const LaunchOptions& options, Rank rank) {
+  if (options.log_names == LogNames::kFiles) return fmt::format("rank-{}", rank);
   const auto width = fmt::formatted_size("{}", options.ranks - 1);
-  return folder / fmt::format("rank.{:0{}}", rank, width) / (is_out ? "stdout" : "stderr");
-}
-
-LogFile open_log(const LaunchOptions& options, Rank rank, Channel channel) {
-  if (options.log_directory.empty()) return LogFile();
-  const std::filesystem::path path = log_path(options, rank, channel);
-  std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
-  try {
-    return LogFile(path);
-  } catch (const Error& problem) {
-    const bool is_files = options.log_names == LogNames::kFiles;
-    throw Error(
-        problem.kind(),
-        fmt::format("{}: {}", is_files ? "--log-dir" : "--output-filename", problem.message()));
-  }
+  return fmt::format("rank.{:0{}}", rank, width);
 }
 
 /// The descriptors of a launch: for both streams of each rank, two pipe ends and a log.
@@ -83,7 +65,7 @@ void Outputs::add_stream(const LaunchOptions& options, Rank rank, Channel channe
       .progress = rank == 0 ? Progress::kShow : Progress::kHide,
   };
   writers_.push_back(std::move(pipe->writer));
-  way.log = open_log(options, rank, channel);
+  way.log = open_log(options, log_name(options, rank), channel);
   Tail& tail = tails_[static_cast<std::size_t>(rank)];
   streams_.push_back(std::make_unique<RankStream>(std::move(way), screen_, tail));
 }

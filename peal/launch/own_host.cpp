@@ -1,13 +1,18 @@
 #include "peal/launch/own_host.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <optional>
-#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/net/resolve.h"
+#include "peal/rendezvous/interfaces.h"
 
 namespace peal::launch {
 namespace {
@@ -31,6 +36,26 @@ std::optional<net::Address> as_address(std::string_view name) {
   }
 }
 
+std::string name_of_this_machine() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::vector<net::Address> addresses_of_this_machine() {
+  std::vector<net::Address> addresses;
+  for (const auto& interface : rendezvous::own_interfaces(rendezvous::LinkLocal::kWith)) {
+    addresses.push_back(interface.address);
+  }
+  return addresses;
+}
+
+bool is_among(const net::Address& address, std::span<const net::Address> own) {
+  return address.is_loopback() || std::ranges::any_of(own, [&](const net::Address& each) {
+           return each.with_port(0) == address;
+         });
+}
+
 }  // namespace
 
 bool is_own_host(std::string_view name,
@@ -39,10 +64,35 @@ bool is_own_host(std::string_view name,
   if (is_same_name(name, "localhost") || is_same_name(name, hostname)) return true;
   if (is_same_name(name, hostname.substr(0, hostname.find('.')))) return true;
   const auto address = as_address(name);
-  if (!address || address->is_unix()) return false;
-  return address->is_loopback() || std::ranges::any_of(addresses, [&](const net::Address& own) {
-           return own.with_port(0) == *address;
-         });
+  return address && !address->is_unix() && is_among(*address, addresses);
+}
+
+bool is_this_machine(const std::string& name) {
+  const std::vector<net::Address> own = addresses_of_this_machine();
+  if (is_own_host(name, name_of_this_machine(), own)) return true;
+  try {
+    const auto found = net::resolve(name, 1, Deadline::after(std::chrono::seconds(2)));
+    return !found.empty() && std::ranges::all_of(found, [&](const net::Address& address) {
+      return is_among(address.with_port(0), own);
+    });
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void check_own_hosts(std::span<const HostSlots> hosts) {
+  for (const HostSlots& host : hosts) {
+    if (is_this_machine(host.name)) continue;
+    const std::string own = name_of_this_machine();
+    throw Error(ErrorKind::kUsage,
+                fmt::format("host {} is not this machine ({}), and ranks start only here: name "
+                            "localhost, {} or an address of this machine. To start ranks on "
+                            "several machines, use mpirun, srun or torchrun; elastic jobs run on "
+                            "one machine",
+                            host.name,
+                            own,
+                            own));
+  }
 }
 
 }  // namespace peal::launch

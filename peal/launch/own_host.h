@@ -1,9 +1,11 @@
-// Which names of hosts mean this machine. Called by `peal run`.
+// Which names of hosts mean this machine. Called by `peal run` and by elastic jobs.
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "peal/launch/host_list.h"
 #include "peal/net/address.h"
 
 namespace peal::launch {
@@ -14,5 +16,13 @@ namespace peal::launch {
 bool is_own_host(std::string_view name,
                  std::string_view hostname,
                  std::span<const net::Address> addresses);
+
+/// The same for the name and the addresses of this machine. Another name may
+/// be an alias, as in /etc/hosts: then all its addresses are addresses of this machine.
+/// Cost: asks the name service for other names, up to 2 s.
+bool is_this_machine(const std::string& name);
+
+/// Errors: usage if a host is another machine; the text says what to do.
+void check_own_hosts(std::span<const HostSlots> hosts);
 
 }  // namespace peal::launch

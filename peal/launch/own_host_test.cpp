@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/base/error.h"
+
 namespace peal::launch {
 namespace {
 
@@ -38,6 +40,24 @@ TEST(OwnHostTest, OtherNamesAndAddressesAreNot) {
                                  "unix",
                                  ""}) {
     EXPECT_FALSE(is_own(name)) << name;
+  }
+}
+
+TEST(OwnHostTest, LoopbackIsThisMachineAndAnAddressForDocumentationIsNot) {
+  for (const char* const host : {"localhost", "127.0.0.1", "127.0.0.2", "::1"}) {
+    EXPECT_TRUE(is_this_machine(host)) << host;
+  }
+  EXPECT_FALSE(is_this_machine("192.0.2.1"));
+}
+
+TEST(OwnHostTest, TheFirstHostThatIsAnotherMachineIsNamed) {
+  EXPECT_NO_THROW(check_own_hosts(std::vector<HostSlots>{{"localhost", 2}, {"127.0.0.1", 1}}));
+  try {
+    check_own_hosts(std::vector<HostSlots>{{"localhost", 2}, {"192.0.2.1", 1}});
+    ADD_FAILURE() << "the host was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_TRUE(error.message().starts_with("host 192.0.2.1 is not this machine"));
   }
 }
 

@@ -94,16 +94,16 @@ bool shows_nothing_new(const observe::Diagnosis& diagnosis,
 }  // namespace
 
 std::optional<PostMortem> examine(const LaunchReport& report,
-                                  const Flights& flights,
+                                  const RecordPlace& place,
                                   const std::string& job,
                                   const LaunchOptions& options) {
   if (all_went_well(report) || handled_signal(report) != 0 || report.output_closed ||
-      flights.folder().empty()) {
+      place.folder.empty()) {
     return std::nullopt;
   }
   PostMortem found;
   try {
-    Records records = read_records(flights.folder(), job, options.ranks);
+    Records records = read_records(place.folder, job, options.ranks);
     if (records.flights.empty()) return std::nullopt;
     name_exceptions(report, records.ends);
     if (main_failure(report) != nullptr) {
@@ -115,8 +115,8 @@ std::optional<PostMortem> examine(const LaunchReport& report,
       if (shows_nothing_new(diagnosis, records.flights)) return found;
       found.sentence = diagnosis.sentence;
     }
-    if (flights.private_folder().empty()) {
-      found.records = flights.folder();
+    if (!place.is_private) {
+      found.records = place.folder;
     } else {
       const std::string path = place_for_dump(options.log_directory, job, folder_of_the_system());
       observe::write_dump(path, records.files, records.ends);

@@ -19,7 +19,7 @@ namespace peal::launch {
 /// ranks handled a signal, the reader of the report is gone, or no rank of `job` has left a record.
 /// Cost: some 400 KB for each rank.
 std::optional<PostMortem> examine(const LaunchReport& report,
-                                  const Flights& flights,
+                                  const RecordPlace& place,
                                   const std::string& job,
                                   const LaunchOptions& options);
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/launch/flights.h"
 #include "peal/observe/dump.h"
 #include "peal/observe/testing/flight_files.h"
 
@@ -42,7 +43,8 @@ TEST(PostMortemTest, TheRecordsOfAFailedLaunchAreMergedAndTheCauseIsNamed) {
   const PrivateFolder logs("peal-test.");
   const Flights flights(Variables{});
   const LaunchReport report = leave_records(flights.folder());
-  const auto found = examine(report, flights, kPostMortemJob, options_with_logs(logs.path()));
+  const auto found =
+      examine(report, flights.place(), kPostMortemJob, options_with_logs(logs.path()));
   ASSERT_TRUE(found);
   EXPECT_THAT(found->sentence, HasSubstr("The process of rank 1 was killed by SIGKILL"));
   EXPECT_EQ(found->records, logs.path() / "peal.dump");
@@ -57,7 +59,7 @@ TEST(PostMortemTest, RecordsInAFolderOfTheUserStayThere) {
   const PrivateFolder named("peal-test.");
   const Flights flights(Variables{{"PEAL_FLIGHT_DIR", named.path()}});
   const LaunchReport report = leave_records(named.path());
-  const auto found = examine(report, flights, kPostMortemJob, options_with_logs(""));
+  const auto found = examine(report, flights.place(), kPostMortemJob, options_with_logs(""));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->records, named.path());
 }
@@ -69,7 +71,8 @@ TEST(PostMortemTest, AnEndThatTheUserRequestedHasNoCause) {
   LaunchReport report;
   report.signal = SIGINT;
   report.ends = {{.rank = 1, .pid = 7, .status = SIGINT, .ended_by = EndedBy::kRequest}};
-  const auto found = examine(report, flights, kPostMortemJob, options_with_logs(logs.path()));
+  const auto found =
+      examine(report, flights.place(), kPostMortemJob, options_with_logs(logs.path()));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->sentence, "");
   EXPECT_EQ(found->records, logs.path() / "peal.dump");
@@ -80,7 +83,7 @@ TEST(PostMortemTest, AfterASignalThatAllRanksHaveHandledThereIsNoPostMortem) {
   leave_records(flights.folder());
   LaunchReport report;
   for (const Rank rank : {0, 1}) report.ends.push_back({.rank = rank, .status = 143 << 8});
-  EXPECT_EQ(examine(report, flights, kPostMortemJob, options_with_logs("")), std::nullopt);
+  EXPECT_EQ(examine(report, flights.place(), kPostMortemJob, options_with_logs("")), std::nullopt);
 }
 
 /// The sentence if rank 1 wrote these lines and was killed by `signal`.
@@ -91,7 +94,7 @@ std::string sentence_after(int signal, const std::vector<std::string>& lines) {
   report.ends.front().status = signal;
   report.ends.front().last_lines = lines;
   leave_end({named.path(), kPostMortemJob}, report.ends.front());
-  return examine(report, flights, kPostMortemJob, options_with_logs(""))->sentence;
+  return examine(report, flights.place(), kPostMortemJob, options_with_logs(""))->sentence;
 }
 
 TEST(PostMortemTest, TheSentenceQuotesTheExceptionThatARankDidNotCatch) {
@@ -120,7 +123,7 @@ std::optional<PostMortem> examine_exception(bool after_an_operation) {
   recorder->left(Departure::kByException);
   LaunchReport report;
   report.ends = {{.rank = 1, .pid = 7, .status = 1 << 8}};
-  return examine(report, flights, kPostMortemJob, options_with_logs(""));
+  return examine(report, flights.place(), kPostMortemJob, options_with_logs(""));
 }
 
 TEST(PostMortemTest, AnExceptionBeforeAnyOperationNeedsNoRecords) {
@@ -138,12 +141,12 @@ TEST(PostMortemTest, WithoutAFailureOrWithoutRecordsThereIsNoPostMortem) {
   const LaunchReport report = leave_records(flights.folder());
   LaunchReport well;
   well.ends = {{.rank = 0}, {.rank = 1}};
-  EXPECT_EQ(examine(well, flights, kPostMortemJob, options_with_logs("")), std::nullopt);
-  EXPECT_EQ(examine(report, flights, "another job", options_with_logs("")), std::nullopt);
-  EXPECT_EQ(examine(report, Flights(Variables{}), kPostMortemJob, options_with_logs("")),
+  EXPECT_EQ(examine(well, flights.place(), kPostMortemJob, options_with_logs("")), std::nullopt);
+  EXPECT_EQ(examine(report, flights.place(), "another job", options_with_logs("")), std::nullopt);
+  EXPECT_EQ(examine(report, Flights(Variables{}).place(), kPostMortemJob, options_with_logs("")),
             std::nullopt);
   EXPECT_EQ(examine(report,
-                    Flights(Variables{{"PEAL_FLIGHT_DIR", ""}}),
+                    Flights(Variables{{"PEAL_FLIGHT_DIR", ""}}).place(),
                     kPostMortemJob,
                     options_with_logs("")),
             std::nullopt);
@@ -152,7 +155,8 @@ TEST(PostMortemTest, WithoutAFailureOrWithoutRecordsThereIsNoPostMortem) {
 TEST(PostMortemTest, AFailedWriteIsReportedAndTheCauseIsNamed) {
   const Flights flights(Variables{});
   const LaunchReport report = leave_records(flights.folder());
-  const auto found = examine(report, flights, kPostMortemJob, options_with_logs("/no/such/folder"));
+  const auto found =
+      examine(report, flights.place(), kPostMortemJob, options_with_logs("/no/such/folder"));
   ASSERT_TRUE(found);
   EXPECT_THAT(found->sentence, HasSubstr("rank 1"));
   EXPECT_EQ(found->records, "");

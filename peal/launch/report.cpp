@@ -19,14 +19,9 @@ namespace peal::launch {
 namespace {
 
 constexpr int kOutputMissing = 1;
-constexpr int kSignalBase = 128;   // what shells add to a signal's number
 constexpr std::size_t kNamed = 8;  // longer lists are cut or counted
 /// Signals by which the launcher and its user end a rank.
 constexpr std::array kSignalsToEnd = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-
-int shell_code(int status) {
-  return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -102,7 +97,7 @@ std::vector<ProcessEnd> failures_of(const LaunchReport& report) {
   return failures;
 }
 
-std::string describe(const ProcessEnd& end) {
+std::string line_of(const ProcessEnd& end) {
   return fmt::format("rank {} (pid {}) {} after {:.1f} s",
                      end.rank,
                      end.pid,
@@ -114,7 +109,7 @@ std::string describe(const ProcessEnd& end) {
 std::string lines_of(std::span<const ProcessEnd> ends) {
   std::string text;
   for (const ProcessEnd& end : ends.first(std::min(ends.size(), kNamed))) {
-    text += fmt::format("  {}\n", describe(end));
+    text += fmt::format("  {}\n", line_of(end));
   }
   if (ends.size() > kNamed) text += fmt::format("  and {} more\n", ends.size() - kNamed);
   return text;
@@ -138,7 +133,7 @@ std::string text_of_failures(const LaunchReport& report) {
   const std::vector<Rank> others = ranks_that(report, ended_as_asked);
   const std::string ended =
       others.empty() ? "" : fmt::format("; {} ended by the launcher", subject(others));
-  if (failures.size() == 1) return fmt::format("peal: {}{}\n", describe(failures.front()), ended);
+  if (failures.size() == 1) return fmt::format("peal: {}{}\n", line_of(failures.front()), ended);
   const auto victims = static_cast<std::size_t>(std::ranges::count(
       failures, Origin::kVictim, [&](const ProcessEnd& end) { return origin_of(report, end); }));
   // If all failed ranks have lost another rank, the cause is a link, or a rank that ended with 0.
@@ -156,7 +151,7 @@ std::string text_of_failures_after_request(const LaunchReport& report) {
   std::ranges::copy_if(report.ends, std::back_inserter(ends), disobeyed);
   if (ends.empty()) return "";
   if (ends.size() == 1)
-    return fmt::format("peal: {}, after the launcher asked it to end\n", describe(ends.front()));
+    return fmt::format("peal: {}, after the launcher asked it to end\n", line_of(ends.front()));
   return fmt::format("peal: {} ranks failed after the launcher asked them to end:\n{}",
                      ends.size(),
                      lines_of(ends));
@@ -209,14 +204,6 @@ std::string why_killed(const LaunchReport& report, std::string_view grace_option
                      grace_option);
 }
 
-std::string findings(const PostMortem& found) {
-  std::string text;
-  if (!found.sentence.empty()) text += fmt::format("peal: why: {}\n", found.sentence);
-  if (!found.records.empty()) text += fmt::format("peal: see peal why {}\n", found.records);
-  if (!found.problem.empty()) text += fmt::format("peal: {}\n", found.problem);
-  return text;
-}
-
 observe::RankEnd::State state_of(const ProcessEnd& end) {
   using State = observe::RankEnd::State;
   if (end.ended_by == EndedBy::kItself)
@@ -242,6 +229,18 @@ observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at) {
           .at = at,
           .state = state_of(end),
           .text = state_text(end)};
+}
+
+int shell_code(int status) {
+  return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::string describe(const PostMortem& found) {
+  std::string text;
+  if (!found.sentence.empty()) text += fmt::format("peal: why: {}\n", found.sentence);
+  if (!found.records.empty()) text += fmt::format("peal: see peal why {}\n", found.records);
+  if (!found.problem.empty()) text += fmt::format("peal: {}\n", found.problem);
+  return text;
 }
 
 bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
@@ -292,24 +291,22 @@ int exit_code_of_ranks(const LaunchReport& report) {
   return killed ? kSignalBase + report.signal : shell_code(bad->status);
 }
 
+}  // namespace
+
 /// "peal: logs/rank-0.out: No space left on device: 4711 bytes of output are missing there"
-std::string missing_output(const LaunchReport& report) {
+std::string describe(const std::vector<LostOutput>& all) {
   std::string text;
-  const std::size_t named = std::min(report.lost_output.size(), kNamed);
-  for (const LostOutput& lost : std::span(report.lost_output).first(named)) {
+  const std::size_t named = std::min(all.size(), kNamed);
+  for (const LostOutput& lost : std::span(all).first(named)) {
     text += fmt::format(
         "peal: cannot write {}: {}{}\n",
         printable(lost.where),
         ::strerrordesc_np(lost.error),
         lost.bytes == 0 ? "" : fmt::format("; {} bytes of output are missing there", lost.bytes));
   }
-  if (report.lost_output.size() > named) {
-    text += fmt::format("peal: and {} more files\n", report.lost_output.size() - named);
-  }
+  if (all.size() > named) text += fmt::format("peal: and {} more files\n", all.size() - named);
   return text;
 }
-
-}  // namespace
 
 bool all_went_well(const LaunchReport& report) { return exit_code_of_ranks(report) == 0; }
 
@@ -334,8 +331,8 @@ std::string describe(const LaunchReport& report) {
     text += fmt::format("peal: {} processes hang in the kernel and could not be killed\n",
                         report.survivors);
   }
-  if (report.post_mortem) text += findings(*report.post_mortem);
-  return text + missing_output(report);
+  if (report.post_mortem) text += describe(*report.post_mortem);
+  return text + describe(report.lost_output);
 }
 
 }  // namespace peal::launch

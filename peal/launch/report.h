@@ -68,8 +68,19 @@ struct LaunchReport {
   friend bool operator==(const LaunchReport&, const LaunchReport&) = default;
 };
 
+/// What shells add to the number of a signal that ended a process.
+inline constexpr int kSignalBase = 128;
+
 /// Whether the wait status is anything but exit(0).
 bool failed(int status);
+
+/// The exit code that a shell gives for a wait status.
+int shell_code(int status);
+
+/// Lines about missing output; empty if nothing is lost.
+std::string describe(const std::vector<LostOutput>& all);
+/// Lines about the diagnosis from the records.
+std::string describe(const PostMortem& found);
 
 /// The end as it is stored for `peal why` and for the rank's peers, beside its flight.
 observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at);

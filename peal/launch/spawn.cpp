@@ -173,7 +173,7 @@ LaunchReport FunctionLaunch::run(const std::function<std::string(Rank)>& functio
     return live_as_rank(rank, function, files_[index]);
   };
   LaunchReport report = launch::run(options_, ranks, out, target_of(STDERR_FILENO), body);
-  report.post_mortem = examine(report, flights_, made_.job.id, options_);
+  report.post_mortem = examine(report, flights_.place(), made_.job.id, options_);
   return report;
 }
 

@@ -78,10 +78,12 @@ class ElasticWorkerOverStore final : public ElasticWorker {
                                       round_prefix(place.round));
     });
     round_ = place.round;
+    has_progress_ = false;
     return place;
   }
 
   HostChanges host_changes() override {
+    if (!has_progress_.exchange(true)) tell(ElasticRequest::Kind::kProgress);
     return call([&] {
       const auto text = store_->try_get(changes_key(round_));
       return text ? decode_changes(*text) : HostChanges::kNone;
@@ -160,6 +162,7 @@ class ElasticWorkerOverStore final : public ElasticWorker {
   const Variables self_;
   const std::unique_ptr<store::Store> store_;
   std::atomic<int> round_ = 0;
+  std::atomic<bool> has_progress_ = false;  // in this round, as the driver knows
 };
 
 }  // namespace

@@ -9,7 +9,8 @@
 //                                              .world_size = place->size,
 //                                              .store = place->store,
 //                                              .is_whole_job = false,
-//                                              .is_of_job = false});
+//                                              .is_of_job = false,
+//                                              .flight_dir = place->records});
 //       ... broadcast the state from rank 0 ...
 //       worker->mark_synchronized();
 //       ... train; leave the loop body on an Error of the group, or if worker->host_changes() ...
@@ -39,6 +40,9 @@ struct ElasticAssignment {
   int cross_size = 1;
   std::string hostname;  // as discovered: "localhost" and "127.0.0.1" are two hosts
   int slot = 0;          // of the host; the same in all rounds of this process
+  /// The folder for the records of this round (`peal why`), for InitOptions::flight_dir. Empty: the
+  /// job keeps no records.
+  std::string records{};
   /// The meeting place of this round, for InitOptions::store. Release it with the group: a worker
   /// that holds it seems to be alive to ranks that meet in it.
   std::shared_ptr<store::Store> store;
@@ -72,6 +76,9 @@ class ElasticWorker {
 
   /// Asks whether a new round would have other workers. The answer changes once or twice in a
   /// round, and not at the same moment on all ranks: let rank 0 ask, and broadcast its answer.
+  /// Ask after each commit of the state: the first call of a round also notifies the driver that
+  /// this round makes progress. After three rounds in sequence in which a worker fails without
+  /// that, the driver ends the job.
   /// Cost: one request to the driver, some 50 us.
   virtual HostChanges host_changes() = 0;
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,6 +66,7 @@ class ElasticWorkerTest : public ::testing::Test {
                       .cross_size = 2,
                       .hostname = "127.0.0.1",
                       .slot = 1,
+                      .records = fmt::format("records/{}", round),
                       .store = nullptr}};
   }
 
@@ -114,6 +116,7 @@ TEST_F(ElasticWorkerTest, AWorkerGetsItsPlaceInEachRound) {
     EXPECT_EQ(got->cross_size, 2);
     EXPECT_EQ(got->hostname, "127.0.0.1");
     EXPECT_EQ(got->slot, 1);
+    EXPECT_EQ(got->records, fmt::format("records/{}", round));
     got->store->set("key", "value");
     EXPECT_EQ(driver_->get(round_prefix(round) + "/key", soon()), "value");
   }
@@ -125,6 +128,17 @@ TEST_F(ElasticWorkerTest, AnotherObjectOfTheSameProcessFollowsTheFirst) {
     auto asked = ask(*worker);
     answer(next_request(), place(round));
     EXPECT_EQ(asked.get()->round, round);
+  }
+}
+
+TEST_F(ElasticWorkerTest, TheFirstQuestionForChangesOfARoundNotifiesTheDriverOfProgress) {
+  const auto worker = join();
+  for (const int round : {1, 2}) {
+    auto asked = ask(*worker);
+    answer(next_request(), place(round));
+    ASSERT_TRUE(asked.get());
+    for (int commit = 0; commit < 3; ++commit) worker->host_changes();
+    EXPECT_EQ(next_request().kind, ElasticRequest::Kind::kProgress);
   }
 }
 

@@ -10,6 +10,7 @@ namespace peal::rendezvous {
 namespace {
 
 constexpr Bytes kMaxName = 1_KiB;
+constexpr Bytes kMaxPath = 8_KiB;
 constexpr Bytes kMaxReason = 64_KiB;
 
 Error malformed(std::string_view what) {
@@ -27,7 +28,7 @@ void put(ByteWriter& writer, const ElasticAssignment& place) {
                            place.slot}) {
     writer.put_i32(number);
   }
-  writer.put_text(place.hostname);
+  writer.put_text(place.hostname).put_text(place.records);
 }
 
 ElasticAssignment get_place(ByteReader& reader) {
@@ -43,6 +44,7 @@ ElasticAssignment get_place(ByteReader& reader) {
     *number = reader.get_i32();
   }
   place.hostname = reader.get_text(kMaxName);
+  place.records = reader.get_text(kMaxPath);
   return place;
 }
 

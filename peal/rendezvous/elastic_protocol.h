@@ -24,7 +24,7 @@ net::ProofContext elastic_proof_context(const Config& config, const std::string&
 
 /// From a worker to the driver. `number` distinguishes the requests of a worker.
 struct ElasticRequest {
-  enum class Kind : std::uint8_t { kNextRound = 1, kSynchronized, kFinish, kStop };
+  enum class Kind : std::uint8_t { kNextRound = 1, kSynchronized, kProgress, kFinish, kStop };
   int worker = 0;
   std::int64_t number = 0;
   Kind kind = Kind::kNextRound;

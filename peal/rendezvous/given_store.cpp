@@ -46,7 +46,7 @@ std::string await_place(store::Store& given, const MeetContext& context) {
     if (context.deadline.passed()) {
       throw missing_ranks_error(kRank0,
                                 static_cast<std::size_t>(context.launch.identity.world_size),
-                                "did not come to the meeting in time",
+                                "did not join the group in time",
                                 kAdviceIfNotStarted);
     }
     let_interrupt(context.interrupt);

@@ -184,7 +184,7 @@ TEST_F(MeetTest, ARankWithAnotherSecretOrJobGetsAUsageError) {
     // The ranks that wait for rank 1 learn that a connection was rejected.
     expect_all({outcomes[0], outcomes[2]},
                ErrorKind::kTimeout,
-               AllOf(HasSubstr("1 of 3 ranks did not come to the meeting in time: rank 1;"),
+               AllOf(HasSubstr("1 of 3 ranks did not join the group in time: rank 1;"),
                      HasSubstr("the job's store refused a connection: the other end does "
                                "not know this job's secret")));
   }

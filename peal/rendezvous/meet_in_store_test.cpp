@@ -223,7 +223,7 @@ TEST_F(MeetInStoreTest, RanksOfALauncherNameRankZeroIfItDoesNotCome) {
   attendants.erase(attendants.begin());
   expect_all(meet_all(attendants, Deadline::after(Timeout(300))),
              ErrorKind::kTimeout,
-             HasSubstr("1 of 3 ranks did not come to the meeting in time: rank 0"));
+             HasSubstr("1 of 3 ranks did not join the group in time: rank 0"));
 }
 
 TEST_F(MeetInStoreTest, RankZeroWarnsOnceIfRanksOnSeveralMachinesUseNoTls) {
@@ -257,7 +257,7 @@ TEST_F(MeetInStoreTest, TheTimeoutNamesAMissingRank) {
   attendants.pop_back();
   expect_all(meet_all(attendants, Deadline::after(Timeout(300))),
              ErrorKind::kTimeout,
-             HasSubstr("1 of 3 ranks did not come to the meeting in time: rank 2"));
+             HasSubstr("1 of 3 ranks did not join the group in time: rank 2"));
 }
 
 TEST_F(MeetInStoreTest, AnErrorOfTheGivenStoreIsNotReportedAsTheLossOfRankZero) {

@@ -308,7 +308,7 @@ MeetingResult Registration::await_result() {
     if (deadline.passed()) break;
     let_interrupt_all();
     try {
-      context_.ended.check(ranks, "came to the meeting");
+      context_.ended.check(ranks, "joined the group");
     } catch (const Error& lost) {
       return propose_result(*store_, lost);
     }
@@ -327,11 +327,11 @@ Error Registration::late_ranks_error(std::span<const Rank> ranks) {
   const auto absent = absent_ranks(*store_, kClaim, ranks);
   if (!absent.empty()) {
     return with_refusals(missing_ranks_error(
-        absent, ranks.size(), "did not come to the meeting in time", kAdviceIfNotStarted));
+        absent, ranks.size(), "did not join the group in time", kAdviceIfNotStarted));
   }
   return missing_ranks_error(absent_ranks(*store_, kReady, ranks),
                              ranks.size(),
-                             "came to the meeting and did not get through it in time",
+                             "joined the group and was not ready in time",
                              kAdviceIfStuck);
 }
 

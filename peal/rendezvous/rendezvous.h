@@ -93,7 +93,7 @@ struct Meeting {
 ///   resource: the port is taken;
 ///   timeout, which names the missing ranks, rank 0 included;
 ///   peer_lost: a rank ended during the meeting. If the launcher records ends in PEAL_FLIGHT_DIR,
-///     also a rank that ended before it came, within a second;
+///     also a rank that ended before it joined, within a second;
 ///   errors of a given store.
 /// Reports: rejected strangers; a secret that is waived. On rank 0 also: a made secret that is only
 ///   as safe as the given store; ranks on several machines without TLS.

@@ -113,7 +113,7 @@ std::vector<float> some() { return std::vector<float>(100, 1); }
 
 TEST_F(TimeoutsTest, TheMeetingEndsAtTheTimeoutOfTheGroup) {
   const auto rank_0 = time_of_rank_0([&](TimePoint&) { join(0, kShort); }, [](std::latch&) {});
-  expect_timeout(rank_0, "1 of 2 ranks did not come to the meeting in time: rank 1");
+  expect_timeout(rank_0, "1 of 2 ranks did not join the group in time: rank 1");
 }
 
 TEST_F(TimeoutsTest, TheWaitForAPeersAddressEndsAtTheTimeoutOfTheGroup) {

@@ -138,7 +138,7 @@ class Run {
     }
   }
 
-  /// The timeouts of all ranks begin here, when all ranks can come to the meeting.
+  /// The timeouts of all ranks begin here, when all ranks can join the group.
   void let_all_go() {
     const Deadline deadline = Deadline::after(kLimit);
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(drill_.ranks); ++rank) {
@@ -252,8 +252,8 @@ class Run {
     const bool lost = words.error.starts_with("peer_lost: ");
     const bool late = words.error.starts_with("timeout: ");
     if (!lost && !late) return "the error has the wrong kind";
-    // Only the launcher knows of a rank that ended before it came to the meeting.
-    const bool unknown = words.error.find("did not come to the meeting") != std::string::npos ||
+    // Only the launcher knows of a rank that ended before it joined the group.
+    const bool unknown = words.error.find("did not join the group") != std::string::npos ||
                          words.error.find("cannot reach rank 0") != std::string::npos;
     if (drill_.action == Action::kKill && late && !unknown)
       return "a killed rank is reported as a timeout";

@@ -50,8 +50,13 @@ void ElasticJob::start(const std::vector<std::string>& command,
   }
   words.emplace_back(PEAL_ELASTIC_WORKER_PROGRAM);
   words.insert(words.end(), command.begin(), command.end());
-  processes_.start(
-      words, {{"PEAL_TEST_ELASTIC", folder_.path()}, {"PEAL_TIMEOUT", settings.peal_timeout}});
+  Processes::Variables variables = {
+      {"PEAL_TEST_ELASTIC", folder_.path()},
+      {"PEAL_TIMEOUT", settings.peal_timeout},
+      {"TMPDIR", folder_.path()},  // also for the dump of a failed job
+  };
+  if (!settings.records.empty()) variables["PEAL_FLIGHT_DIR"] = settings.records;
+  processes_.start(words, variables);
 }
 
 void ElasticJob::finish() const { std::ofstream(folder_.path() + "/finish"); }

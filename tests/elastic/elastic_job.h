@@ -30,6 +30,7 @@ struct ElasticSettings {
   int timeout = 60;
   int reset_limit = 0;
   std::string peal_timeout = "3600";  // of meetings and operations, in seconds
+  std::string records = "";           // PEAL_FLIGHT_DIR; empty: a private folder
 };
 
 class ElasticJob {

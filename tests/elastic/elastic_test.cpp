@@ -9,11 +9,15 @@
 #include <map>
 #include <random>
 #include <set>
+#include <span>
 #include <thread>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "peal/observe/dump.h"
+#include "peal/observe/why.h"
 
 #include "tests/elastic/elastic_job.h"
 #include "tests/support/number_after.h"
@@ -40,6 +44,12 @@ pid_t parent_of(pid_t pid) {
   return static_cast<pid_t>(number_after(text, "PPid:\t"));
 }
 
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
 TEST(ElasticTest, WorkersOfTwoHostNamesTrainToTheEnd) {
   ElasticJob job;
   job.set_hosts("localhost:2 127.0.0.1:1");
@@ -48,7 +58,7 @@ TEST(ElasticTest, WorkersOfTwoHostNamesTrainToTheEnd) {
   const auto ended = job.wait();
   EXPECT_EQ(ended.code, 0);
   EXPECT_THAT(ended.output,
-              AllOf(HasSubstr("[localhost:0] pid "),
+              AllOf(HasSubstr("localhost[0] pid "),
                     HasSubstr("rank 0 of 3, local 0 of 2, cross 0 of 2 on localhost[0], step 0"),
                     HasSubstr("rank 1 of 3, local 1 of 2, cross 0 of 1 on localhost[1], step 0"),
                     HasSubstr("rank 2 of 3, local 0 of 1, cross 1 of 2 on 127.0.0.1[0], step 0"),
@@ -75,7 +85,7 @@ TEST(ElasticTest, TheOthersContinueAfterAKillAndTheLostWorkerIsReplaced) {
                               std::to_string(victim) + ") was killed by SIGKILL"),
                     HasSubstr("localhost gets no new workers for "),
                     HasSubstr("peal: round 2 begins with 2 workers"),
-                    HasSubstr("3 rounds; 1 workers failed on the way, 0 were removed")));
+                    HasSubstr("3 rounds; 1 worker failed on the way, and 0 workers were removed")));
 }
 
 TEST(ElasticTest, ARankThatEndsBeforeItMeetsDoesNotHoldUpTheOthers) {
@@ -143,7 +153,55 @@ TEST(ElasticTest, TheJobFailsIfAllWorkersFailAtOnce) {
   const auto ended = job.wait();
   EXPECT_EQ(ended.code, 7);
   EXPECT_THAT(ended.output,
-              HasSubstr("all workers failed before the first round: localhost[0], localhost[1]"));
+              HasSubstr("before the first round: all workers failed: localhost[0], localhost[1]"));
+  EXPECT_EQ(count(ended.output, "ended with exit code 7"), 2) << ended.output;
+}
+
+TEST(ElasticTest, AProgramThatFailsInEachRoundIsNotStartedForEver) {
+  ElasticJob job;
+  job.set_hosts("localhost:2 127.0.0.1:3");
+  job.start({"bug", "9"}, {.min_ranks = 2});
+  const auto ended = job.wait();
+  EXPECT_EQ(ended.code, 9);
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("peal: round 3 begins"),
+                    Not(HasSubstr("peal: round 4 begins")),
+                    HasSubstr("workers failed in 3 rounds in sequence before a commit"),
+                    HasSubstr("  | round 3 has a bug"),
+                    HasSubstr("peal: why: The process of rank 0 ended with exit code 9"),
+                    HasSubstr("peal: see peal why ")));
+  EXPECT_EQ(count(ended.output, "ended with exit code 9 after"), 3) << ended.output;
+}
+
+TEST(ElasticTest, AWorkerThatEndsTooEarlyIsNamedFirst) {
+  ElasticJob job;
+  job.set_hosts("localhost:3");
+  job.start({"leave"}, {.cooldown = 300});
+  const auto ended = job.wait();
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("in round 1: worker localhost[1] ended with exit code 0 while others "
+                              "still trained; after that failed: localhost[0], localhost[2]"),
+                    HasSubstr("peal: why: The process of rank 1 ended")));
+}
+
+TEST(ElasticTest, EachRoundKeepsItsRecordsInItsFolder) {
+  const TemporaryFolder folder;
+  const std::string records = folder.path() + "/records";
+  ElasticJob job;
+  job.set_hosts("localhost:2");
+  job.start({"train", "10"}, {.cooldown = 300, .records = records});
+  ASSERT_TRUE(job.wait_for_round(1, 2));
+  ::kill(job.pid_of(1, 1), SIGKILL);
+  ASSERT_TRUE(job.wait_for_round(2, 1));
+  job.finish();
+  EXPECT_EQ(job.wait().code, 0);
+  const std::vector<std::string> of_both = {records + "/round-1", records + "/round-2"};
+  const observe::Dump first = observe::read_dumps(std::span(of_both).first(1));
+  EXPECT_EQ(first.flights.size(), 2u);
+  EXPECT_THAT(observe::diagnose(first.flights, first.ends).sentence,
+              HasSubstr("The process of rank 1 was killed by SIGKILL"));
+  EXPECT_EQ(observe::read_dumps(std::span(of_both).last(1)).flights.size(), 1u);
 }
 
 TEST(ElasticTest, TheJobFailsIfNoWorkerOfARoundIsLeft) {
@@ -197,7 +255,7 @@ TEST(ElasticTest, AHostThatIsAnotherMachineIsRefused) {
   job.start({"train", "1"});
   const auto ended = job.wait();
   EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.output, HasSubstr("unsupported: 192.0.2.1 is not this machine"));
+  EXPECT_THAT(ended.output, HasSubstr("usage: host 192.0.2.1 is not this machine"));
 }
 
 TEST(ElasticTest, ASignalToTheLauncherEndsAllWorkers) {

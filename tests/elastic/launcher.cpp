@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "peal/base/error.h"
+#include "peal/launch/elastic/round_records.h"
 #include "peal/launch/elastic/run_elastic.h"
+#include "peal/launch/flights.h"
 #include "peal/launch/job.h"
 
 int main(int count, char** arguments) {
@@ -29,13 +31,18 @@ int main(int count, char** arguments) {
   LaunchOptions options;
   options.command = {words.begin() + 7, words.end()};
   try {
-    const ElasticReport report = run_elastic(options,
-                                             elastic,
-                                             make_job().job,
-                                             options.command.front(),
-                                             process_variables(),
-                                             target_of(STDOUT_FILENO),
-                                             target_of(STDERR_FILENO));
+    const Variables variables = process_variables();
+    const Flights flights(variables);
+    const Job job = make_job().job;
+    ElasticReport report = run_elastic(options,
+                                       elastic,
+                                       job,
+                                       flights.place(),
+                                       options.command.front(),
+                                       variables,
+                                       target_of(STDOUT_FILENO),
+                                       target_of(STDERR_FILENO));
+    report.post_mortem = examine(report, flights.place(), job.id, options);
     std::cout << describe(report) << "the report ends" << std::endl;
     return exit_code(report);
   } catch (const peal::Error& error) {

@@ -4,6 +4,8 @@
 //                       round. With ROUND RANK after it, this rank kills itself in this round
 //                       before it meets the others
 //   fail CODE           ends with this code at once
+//   bug CODE            trains, but rank 0 ends with this code before the first step of each round
+//   leave               trains in one round only, in which rank 1 soon ends with code 0
 // It prints "pid P: round R, rank r of n, local l of m, cross c of d on HOST[SLOT], step S" at the
 // beginning of each round, and "done" at the end.
 #include <signal.h>
@@ -39,6 +41,7 @@ ProcessGroupPtr meet(const ElasticAssignment& place) {
   options.store = place.store;
   options.is_whole_job = false;
   options.is_of_job = false;
+  options.flight_dir = place.records;
   return init_process_group(options);
 }
 
@@ -106,6 +109,38 @@ struct Victim {
   Rank rank = -1;
 };
 
+/// A program that does not continue after a loss.
+int leave_early() {
+  const auto worker = rendezvous::join_elastic_job(process_environment());
+  const auto place = worker->next_round();
+  if (!place) return 1;
+  const ProcessGroupPtr group = meet(*place);
+  for (std::int64_t step = 0;; ++step) {
+    if (place->rank == 1 && step == 3) ::_exit(0);
+    from_rank_0(*group, step);
+  }
+}
+
+/// Rank 0 fails in each round.
+int train_with_bug(int code) {
+  const auto worker = rendezvous::join_elastic_job(process_environment());
+  while (const auto place = worker->next_round()) {
+    try {
+      const ProcessGroupPtr group = meet(*place);
+      worker->mark_synchronized();
+      from_rank_0(*group, 0);
+      if (place->rank == 0) {
+        say(fmt::format("round {} has a bug", place->round));
+        ::_exit(code);
+      }
+      from_rank_0(*group, 0);
+    } catch (const Error& error) {
+      say(fmt::format("lost: {}", error.what()));
+    }
+  }
+  return 1;
+}
+
 int train_in_rounds(std::chrono::milliseconds pause, const Victim& victim) {
   const auto worker = rendezvous::join_elastic_job(process_environment());
   std::int64_t step = 0;
@@ -130,6 +165,8 @@ int main(int count, char** arguments) {
   const std::string what = count > 1 ? arguments[1] : "";
   try {
     if (what == "fail") return std::stoi(arguments[2]);
+    if (what == "bug") return train_with_bug(std::stoi(arguments[2]));
+    if (what == "leave") return leave_early();
     if (what == "train") {
       Victim victim;
       if (count > 4) victim = {std::stoi(arguments[3]), std::stoi(arguments[4])};

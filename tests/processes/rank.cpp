@@ -20,7 +20,7 @@
 //   inner COMMAND the same as exit, but rank 0 runs COMMAND, another job, in the middle
 //   helpers COMMAND
 //                 every rank joins the group, runs COMMAND, and leaves
-//   absent N      rank N ends with exit code 9 before it comes to the meeting
+//   absent N      rank N ends with exit code 9 before it joins the group
 //   few_files     both ranks make a sub-group while rank 0 may open 0, 1, 2, ... files
 //   orphan        as subgroup, and a child of rank 1 lives on
 //   subgroup      rank 1 ends with exit code 9, and the others make a group with it

@@ -1,6 +1,7 @@
 // For tests of errors.
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include "peal/base/error.h"
@@ -16,6 +17,14 @@ Error error_of(Call&& call) {
     return error;
   }
   return Error(ErrorKind::kBug, "nothing was thrown");
+}
+
+/// The message of the usage error that `call` throws; if it throws none, a text that says so.
+template <class Call>
+std::string usage_error_of(Call&& call) {
+  const Error error = error_of(std::forward<Call>(call));
+  if (error.kind() == ErrorKind::kUsage) return std::string(error.message());
+  return std::string("no usage error, but ") + error.what();
 }
 
 }  // namespace peal

@@ -71,14 +71,36 @@ using Maybe = std::optional<Decision>;
 
 Decision end_badly(std::string why) { return {EndBadly{why}, why}; }
 
-/// "localhost[0], 127.0.0.1[1]": of the current round, if one has begun.
-std::string names_of_failed(const State& state) {
+/// "1 worker", "2 workers"
+std::string workers(int count) { return fmt::format("{} worker{}", count, count == 1 ? "" : "s"); }
+
+/// "localhost[0], 127.0.0.1[1]": workers of the current round, if one has begun, that have failed
+/// after this time.
+std::string names_of_failed(const State& state, TimePoint after = TimePoint::min()) {
   std::string text;
   for (const Worker& worker : state.workers) {
     if (worker.phase != Phase::kFailed || (state.round > 0 && !worker.rank)) continue;
-    text += (text.empty() ? "" : ", ") + name_of(worker);
+    if (worker.since > after) text += (text.empty() ? "" : ", ") + name_of(worker);
   }
-  return text.empty() ? "none" : text;
+  return text;
+}
+
+/// All workers have ended, and at least one well. If a worker has announced its end, the training
+/// is complete. Otherwise exit code 0 may have come too early: the others lose this worker, and
+/// fail.
+Decision end_after_success(const View& view) {
+  const Worker* last = nullptr;  // that ended well
+  for (const Worker& worker : view.state.workers) {
+    if (worker.phase != Phase::kSucceeded) continue;
+    if (worker.has_announced_end) return {EndWell{}, "a worker has trained to the end"};
+    if (last == nullptr || last->since < worker.since) last = &worker;
+  }
+  const std::string failed = names_of_failed(view.state, last->since);
+  if (failed.empty()) return {EndWell{}, "all workers have ended, and the last one well"};
+  return end_badly(fmt::format(
+      "worker {} ended with exit code 0 while others still trained; after that failed: {}",
+      name_of(*last),
+      failed));
 }
 
 Maybe end_of_job(const View& view) {
@@ -87,18 +109,26 @@ Maybe end_of_job(const View& view) {
   const bool is_anybody_alive = view.count([](const Worker& w) { return is_alive(w.phase); }) > 0;
   if (view.count(Phase::kSucceeded) > 0) {
     if (is_anybody_alive) return {};
-    return Decision{EndWell{}, "all workers have ended, and one of them well"};
+    return end_after_success(view);
   }
+  const std::string failed = names_of_failed(state);
   if (state.round > 0 && view.survivors() == 0) {
     return end_badly(
         fmt::format("No hosts from previous set remaining, unable to broadcast state. (No worker "
-                    "that has the state of the training is left of round {}; failed: {}.)",
+                    "that has the state of the training is left of round {}{}.)",
                     state.round,
-                    names_of_failed(state)));
+                    failed.empty() ? "" : "; failed: " + failed));
+  }
+  if (!view.is_closing() && fruitless_rounds(state) >= kMostFruitlessRounds) {
+    return end_badly(
+        fmt::format("workers failed in {} rounds in sequence before a commit, so the "
+                    "program seems to have a bug; in round {} failed: {}",
+                    fruitless_rounds(state),
+                    state.round,
+                    failed));
   }
   if (state.round == 0 && !is_anybody_alive && view.count(Phase::kFailed) > 0) {
-    return end_badly(
-        fmt::format("all workers failed before the first round: {}", names_of_failed(state)));
+    return end_badly(fmt::format("all workers failed: {}", failed));
   }
   return {};
 }
@@ -192,12 +222,13 @@ std::string too_few(const View& view, int size) {
   int slots = 0;
   for (const Host& host : view.state.hosts) slots += host.is_found ? host.slots : 0;
   return fmt::format(
-      "{} of at least {} workers were there within {} s (--elastic-timeout); the hosts have {} "
-      "slots",
-      size,
-      view.options.min_ranks,
+      "only {} came within {} s (--elastic-timeout), but the job needs at least {} (--min-np); the "
+      "hosts have {} slot{}",
+      workers(size),
       seconds(view.options.timeout),
-      slots);
+      view.options.min_ranks,
+      slots,
+      slots == 1 ? "" : "s");
 }
 
 Maybe begin_round(const View& view) {
@@ -224,7 +255,7 @@ Maybe begin_round(const View& view) {
     return Decision{RemoveWorker{asking.front()}, why};  // the job may still end well
   }
   return Decision{BeginRound{assign_ranks(view.state, asking)},
-                  fmt::format("{} workers wait for round {}", size, view.state.round + 1)};
+                  fmt::format("{} for round {}", workers(size), view.state.round + 1)};
 }
 
 }  // namespace

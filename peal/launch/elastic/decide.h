@@ -66,6 +66,10 @@ inline constexpr Duration kToLeave = std::chrono::seconds(30);
 /// takes them all.
 inline constexpr Duration kToJoin = std::chrono::seconds(30);
 
+/// After this many rounds in sequence without a commit, in which a worker fails by itself, the job
+/// ends: the program has a bug that a new round does not cure.
+inline constexpr int kMostFruitlessRounds = 3;
+
 /// Call it again after each action but Wait, and after each event.
 ///   Workers start on all free slots of hosts that are found and not barred, the oldest host first,
 ///     up to max_ranks.
@@ -77,8 +81,10 @@ inline constexpr Duration kToJoin = std::chrono::seconds(30);
 ///   After the first worker that ends well, or says so, no workers start. Rounds for workers that
 ///     still ask need no min_ranks.
 ///   The job ends well when all workers have ended and one of them well. It ends badly when no
-///     worker with the state is left and none has ended well, when all workers fail before the
-///     first round, at the reset limit, and when min_ranks is not reached within the timeout.
+///     worker with the state is left and none has ended well; when all workers fail before the
+///     first round; at the reset limit; when min_ranks is not reached within the timeout; after
+///     kMostFruitlessRounds; and when workers of the last round fail after the last worker that
+///     ended well, and no worker has announced its end.
 ///   A worker of the round that has not asked within the timeout, while others wait, is stopped.
 Decision decide(TimePoint now, const State& state, const ElasticOptions& options);
 

@@ -40,7 +40,7 @@ class RandomJob {
   int number(int least, int most) { return std::uniform_int_distribution(least, most)(random_); }
 
   void find_hosts() {
-    std::vector<FoundHost> found;
+    std::vector<HostSlots> found;
     for (const char* name : {"a", "b", "c", "d"}) {
       if (number(0, 3) > 0) found.push_back({name, number(1, 3)});
     }
@@ -67,7 +67,8 @@ class RandomJob {
     const int what = number(0, 99);
     if (what < 5) return find_hosts();
     if (what < 12) {
-      return end(one_of({Phase::kStarting, Phase::kAsking, Phase::kTraining}), WorkerEnd::kFailed);
+      return end(one_of({Phase::kStarting, Phase::kAsking, Phase::kTraining}),
+                 number(0, 1) == 0 ? WorkerEnd::kFailed : WorkerEnd::kKilled);
     }
     if (what < 15 && event > 100) return end(one_of({Phase::kTraining}), WorkerEnd::kWell);
     if (what < 17 && event > 100) {
@@ -76,8 +77,12 @@ class RandomJob {
     }
     if (what < 25) return end(one_of({Phase::kFinishing}), WorkerEnd::kWell);
     if (what < 35) return end(one_of({Phase::kLeaving}), WorkerEnd::kFailed);
-    if (what < 60) {
+    if (what < 55) {
       if (const auto worker = one_of({Phase::kTraining})) worker_synchronized(state_, *worker);
+      return;
+    }
+    if (what < 60) {
+      if (const auto worker = one_of({Phase::kTraining})) worker_progressed(state_, *worker);
       return;
     }
     if (const auto worker = one_of({Phase::kStarting, Phase::kTraining})) {
@@ -180,8 +185,18 @@ class RandomJob {
     return true;
   }
   bool apply(const EndBadly& action) {
-    EXPECT_FALSE(one_of({Phase::kSucceeded})) << action.why;
     EXPECT_FALSE(action.why.empty());
+    TimePoint last_success = TimePoint::min();
+    TimePoint last_failure = TimePoint::min();
+    for (const Worker& worker : state_.workers) {
+      if (worker.phase == Phase::kFailed) last_failure = std::max(last_failure, worker.since);
+      if (worker.phase != Phase::kSucceeded) continue;
+      EXPECT_FALSE(worker.has_announced_end) << action.why;
+      last_success = std::max(last_success, worker.since);
+    }
+    if (one_of({Phase::kSucceeded})) {
+      EXPECT_GT(last_failure, last_success) << action.why;
+    }
     return true;
   }
 

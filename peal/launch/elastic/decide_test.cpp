@@ -1,5 +1,7 @@
 #include "peal/launch/elastic/decide.h"
 
+#include <signal.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,17 +20,18 @@ constexpr TimePoint kBegin{std::chrono::hours(1)};
 /// A job that a test moves on by events.
 class TestJob {
  public:
-  explicit TestJob(const std::vector<FoundHost>& hosts, ElasticOptions options = {})
+  explicit TestJob(const std::vector<HostSlots>& hosts, ElasticOptions options = {})
       : options_(std::move(options)) {
     state.begun = now;
     find(hosts);
   }
 
-  void find(const std::vector<FoundHost>& hosts) { hosts_found(state, hosts); }
+  void find(const std::vector<HostSlots>& hosts) { hosts_found(state, hosts); }
   void ask(int worker) { worker_asked(state, now, worker); }
   void finish(int worker) { worker_finishes(state, now, worker); }
   void succeed(int worker) { worker_ended(state, now, worker, WorkerEnd::kWell, options_, 0.5); }
   void fail(int worker) { worker_ended(state, now, worker, WorkerEnd::kFailed, options_, 0.5); }
+  void kill(int worker) { worker_ended(state, now, worker, WorkerEnd::kKilled, options_, 0.5); }
 
   /// Acts until there is nothing to do, and returns what was done.
   std::vector<std::string> act() {
@@ -84,7 +87,7 @@ class TestJob {
   ElasticOptions options_;
 };
 
-std::vector<FoundHost> two_hosts() { return {{"a", 2}, {"b", 2}}; }
+std::vector<HostSlots> two_hosts() { return {{"a", 2}, {"b", 2}}; }
 
 TEST(DecideTest, WorkersStartOnAllSlotsAndTheFirstRoundWaitsForAllOfThem) {
   TestJob job(two_hosts());
@@ -115,7 +118,10 @@ TEST(DecideTest, TooFewSlotsEndTheJobAtTheTimeout) {
   job.now += milliseconds(9'999);
   EXPECT_THAT(job.act(), ElementsAre());
   job.now += milliseconds(1);
-  EXPECT_THAT(job.act(), ElementsAre(HasSubstr("1 of at least 2 workers were there within 10 s")));
+  EXPECT_THAT(
+      job.act(),
+      ElementsAre(HasSubstr("only 1 worker came within 10 s (--elastic-timeout), but the job "
+                            "needs at least 2 (--min-np); the hosts have 1 slot")));
 }
 
 TEST(DecideTest, AfterAFailureTheOthersContinueAndTheHostIsBarredForAWhile) {
@@ -284,9 +290,7 @@ TEST(DecideTest, IfAllWorkersFailBeforeTheFirstRoundTheJobEnds) {
   for (const int worker : {0, 1, 2}) job.fail(worker);
   EXPECT_THAT(job.act(), ElementsAre());
   job.fail(3);
-  EXPECT_THAT(
-      job.act(),
-      ElementsAre("end: all workers failed before the first round: a[0], a[1], b[0], b[1]"));
+  EXPECT_THAT(job.act(), ElementsAre("end: all workers failed: a[0], a[1], b[0], b[1]"));
 }
 
 TEST(DecideTest, TheFirstSuccessEndsTheJobWellOnceTheOthersHaveEnded) {
@@ -300,6 +304,87 @@ TEST(DecideTest, TheFirstSuccessEndsTheJobWellOnceTheOthersHaveEnded) {
   EXPECT_THAT(job.act(), ElementsAre());
   job.succeed(3);
   EXPECT_THAT(job.act(), ElementsAre("end well"));
+}
+
+TEST(DecideTest, AnEarlyExitCode0IsTheCauseIfTheOthersFailAfterIt) {
+  for (const bool in_next_round : {false, true}) {
+    TestJob job(two_hosts());
+    job.train();
+    job.succeed(1);
+    job.now += seconds(1);
+    for (const int worker : {0, 2, 3}) {
+      if (in_next_round) job.ask(worker);
+    }
+    EXPECT_EQ(job.act().empty(), !in_next_round);
+    for (const int worker : {0, 2, 3}) job.fail(worker);
+    EXPECT_THAT(job.act(),
+                ElementsAre("end: worker a[1] ended with exit code 0 while others still trained; "
+                            "after that failed: a[0], b[0], b[1]"));
+  }
+}
+
+TEST(DecideTest, AnAnnouncedEndIsASuccessAlthoughOthersFailAfterIt) {
+  TestJob job(two_hosts());
+  job.train();
+  job.finish(1);
+  job.succeed(1);
+  job.now += seconds(1);
+  for (const int worker : {0, 2, 3}) job.fail(worker);
+  EXPECT_THAT(job.act(), ElementsAre("end well"));
+}
+
+/// The worker fails, and the others ask for the next round.
+void fail_in_round(TestJob& job, int worker) {
+  job.fail(worker);
+  for (const Worker& each : std::vector(job.state.workers)) {
+    if (each.phase == Phase::kTraining) job.ask(each.number);
+  }
+}
+
+TEST(DecideTest, RoundsThatFailBeforeACommitEndTheJob) {
+  TestJob job(two_hosts());
+  job.train();
+  fail_in_round(job, 0);
+  EXPECT_THAT(job.act(), ElementsAre("round 1 2 3"));
+  fail_in_round(job, 1);
+  EXPECT_THAT(job.act(), ElementsAre("round 2 3"));
+  job.fail(2);  // and worker 3 has not asked yet
+  EXPECT_THAT(job.act(),
+              ElementsAre("end: workers failed in 3 rounds in sequence before a commit, so "
+                          "the program seems to have a bug; in round 3 failed: b[0]"));
+}
+
+TEST(DecideTest, ACommitBeginsTheCountOfFailedRoundsAgain) {
+  TestJob job({{"a", 5}});
+  job.train();
+  fail_in_round(job, 0);
+  job.act();
+  worker_progressed(job.state, 1);
+  fail_in_round(job, 1);
+  EXPECT_THAT(job.act(), ElementsAre("round 2 3 4"));
+  fail_in_round(job, 2);
+  EXPECT_THAT(job.act(), ElementsAre("round 3 4"));
+  fail_in_round(job, 3);
+  EXPECT_THAT(job.act(), ElementsAre("round 4"));
+}
+
+TEST(DecideTest, WorkersThatAreKilledFromOutsideDoNotCountAsABug) {
+  TestJob job({{"a", 5}});
+  job.train();
+  for (const int worker : {0, 1, 2, 3}) {
+    job.kill(worker);
+    for (int other = worker + 1; other < 5; ++other) job.ask(other);
+    EXPECT_THAT(job.act(), ElementsAre(testing::StartsWith("round")));
+  }
+}
+
+TEST(DecideTest, ACrashIsAFailureOfTheWorkerAndAKillIsNot) {
+  EXPECT_EQ(end_of(0), WorkerEnd::kWell);
+  EXPECT_EQ(end_of(1 << 8), WorkerEnd::kFailed);
+  EXPECT_EQ(end_of(SIGSEGV), WorkerEnd::kFailed);
+  EXPECT_EQ(end_of(SIGABRT), WorkerEnd::kFailed);
+  EXPECT_EQ(end_of(SIGKILL), WorkerEnd::kKilled);
+  EXPECT_EQ(end_of(SIGTERM), WorkerEnd::kKilled);
 }
 
 TEST(DecideTest, WorkersThatStillAskAfterASuccessGetARound) {

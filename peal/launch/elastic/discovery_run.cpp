@@ -99,9 +99,11 @@ DiscoveryRun::Result DiscoveryRun::end(int status) {
     return result;
   }
   try {
-    result.hosts = parse_hosts(out_.text, slots_);
+    result.hosts = parse_discovered_hosts(out_.text, slots_);
   } catch (const Error& error) {
-    result.problem = error.message();
+    result.problem = fmt::format("the discovery script \"{}\" printed no list of hosts: {}",
+                                 printable(script_),
+                                 error.message());
   }
   return result;
 }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "peal/base/clock.h"
-#include "peal/launch/elastic/discovery.h"
 #include "peal/launch/elastic/starter.h"
+#include "peal/launch/host_list.h"
 #include "peal/launch/rank_command.h"
 #include "peal/system/fd.h"
 
@@ -33,7 +33,7 @@ class DiscoveryRun final {
 
   /// The hosts that the script has found, or why there are none.
   struct Result {
-    std::vector<FoundHost> hosts{};
+    std::vector<HostSlots> hosts{};
     std::string problem{};  // empty: none
   };
   /// To be called when the process has ended. `status` as waitpid(2) gives it.

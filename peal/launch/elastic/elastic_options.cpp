@@ -18,8 +18,10 @@ void check(const ElasticOptions& options) {
                        options.min_ranks));
   }
   if (options.max_ranks && *options.max_ranks < options.min_ranks) {
-    reject(
-        fmt::format("--max-np {} is less than --min-np {}", *options.max_ranks, options.min_ranks));
+    reject(fmt::format(
+        "--min-np {0} is more than --max-np {1}: give a smaller --min-np or a larger --max-np",
+        options.min_ranks,
+        *options.max_ranks));
   }
   if (options.slots < 1) {
     reject(fmt::format("--slots-per-host {}: it takes a number of 1 or more", options.slots));
@@ -30,7 +32,7 @@ void check(const ElasticOptions& options) {
   }
   if (options.cooldown && (options.cooldown->low < std::chrono::seconds(0) ||
                            options.cooldown->high < options.cooldown->low)) {
-    reject("--blacklist-cooldown-range takes two numbers of seconds, the smaller one first");
+    reject("--blacklist-cooldown-range takes two numbers of seconds: put the smaller number first");
   }
 }
 

@@ -5,47 +5,58 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <cstddef>
 
 #include <fmt/format.h>
 
-#include "peal/base/printable.h"
 #include "peal/system/process_state.h"
 
 namespace peal::launch {
 namespace {
 
-constexpr int kSignalBase = 128;   // what shells add to a signal's number
 constexpr std::size_t kNamed = 8;  // longer lists are cut
 
 using How = ElasticEnd::How;
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-int shell_code(int status) {
-  return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
+/// Of the last round, or before the first one; workers that were not members yet come last. Null if
+/// no worker has failed then.
+const ElasticEnd* main_failure(const ElasticReport& report) {
+  const ProcessEnd* const member = main_failure(ends_of_last_round(report));
+  const ElasticEnd* newcomer = nullptr;
+  for (const ElasticEnd& end : report.ends) {
+    if (end.how != How::kFailed || end.round != std::ssize(report.rounds)) continue;
+    if (member != nullptr && end.pid == member->pid) return &end;
+    if (newcomer == nullptr) newcomer = &end;
+  }
+  return newcomer;
 }
 
-const ElasticEnd* first_failure(const ElasticReport& report) {
-  const auto found = std::ranges::find(report.ends, How::kFailed, &ElasticEnd::how);
-  return found == report.ends.end() ? nullptr : &*found;
+std::string last_lines(const ElasticReport& report) {
+  const ElasticEnd* const main = main_failure(report);
+  if (main == nullptr) return "";
+  if (main->last_lines.empty()) return fmt::format("peal: {} wrote nothing\n", main->worker);
+  std::string text = fmt::format("peal: the last lines of {}:\n", main->worker);
+  for (const std::string& line : main->last_lines) text += fmt::format("  | {}\n", line);
+  return text;
 }
 
-std::string failures(const ElasticReport& report) {
+/// The failures that the user does not know of.
+std::string new_failures(const ElasticReport& report) {
   std::string text;
   std::size_t count = 0;
   for (const ElasticEnd& end : report.ends) {
-    if (end.how != How::kFailed) continue;
+    if (end.how != How::kFailed || end.is_shown) continue;
     if (++count <= kNamed) text += fmt::format("peal: {}\n", describe(end));
   }
   if (count > kNamed) text += fmt::format("peal: and {} more\n", count - kNamed);
-  const ElasticEnd* first = first_failure(report);
-  if (first == nullptr) return text;
-  if (first->last_lines.empty())
-    return text + fmt::format("peal: {} wrote nothing\n", first->worker);
-  text += fmt::format("peal: the last lines of {}:\n", first->worker);
-  for (const std::string& line : first->last_lines) text += fmt::format("  | {}\n", line);
   return text;
+}
+
+/// "1 worker", "2 workers"
+std::string workers(std::ptrdiff_t count) {
+  return fmt::format("{} worker{}", count, count == 1 ? "" : "s");
 }
 
 /// One line about a job that survived.
@@ -54,12 +65,14 @@ std::string history(const ElasticReport& report) {
   const auto removed = std::ranges::count(report.ends, How::kRemoved, &ElasticEnd::how);
   if (report.rounds.size() < 2 && lost == 0) return "";
   return fmt::format(
-      "peal: the job ended after {:.1f} s and {} rounds; {} workers failed on the way, {} were "
-      "removed\n",
+      "peal: the job ended well after {:.1f} s and {} round{}; {} failed on the way, "
+      "and {} {} removed\n",
       seconds(report.after),
       report.rounds.size(),
-      lost,
-      removed);
+      report.rounds.size() == 1 ? "" : "s",
+      workers(lost),
+      workers(removed),
+      removed == 1 ? "was" : "were");
 }
 
 std::string cause(const ElasticReport& report) {
@@ -75,11 +88,12 @@ std::string cause(const ElasticReport& report) {
         "peal: ended by {} after {:.1f} s\n", signal_name(report.signal), seconds(report.after));
   }
   if (report.why_badly.empty()) return history(report);
-  return fmt::format("peal: the elastic job failed after {:.1f} s, in round {}: {}\n",
+  return fmt::format("peal: the elastic job failed after {:.1f} s, {}: {}\n",
                      seconds(report.after),
-                     report.rounds.size(),
+                     report.rounds.empty() ? "before the first round"
+                                           : fmt::format("in round {}", report.rounds.size()),
                      report.why_badly) +
-         failures(report);
+         new_failures(report) + last_lines(report);
 }
 
 }  // namespace
@@ -93,6 +107,27 @@ std::string describe(const ElasticEnd& end) {
                      seconds(end.after));
 }
 
+ProcessEnd as_process_end(const ElasticEnd& end) {
+  const bool is_by_itself = end.how == How::kWell || end.how == How::kFailed;
+  return {.rank = end.rank.value_or(-1),
+          .pid = end.pid,
+          .status = end.status,
+          .after = end.after,
+          .ended_by = is_by_itself ? EndedBy::kItself : EndedBy::kRequest,
+          .last_lines = end.last_lines};
+}
+
+LaunchReport ends_of_last_round(const ElasticReport& report) {
+  LaunchReport round;
+  round.post_mortem = report.post_mortem;
+  for (const ElasticEnd& end : report.ends) {
+    if (end.rank && end.round == std::ssize(report.rounds)) {
+      round.ends.push_back(as_process_end(end));
+    }
+  }
+  return round;
+}
+
 int exit_code(const ElasticReport& report) {
   if (report.output_closed) return kSignalBase + SIGPIPE;
   if (report.guard_lost) return kSignalBase + SIGKILL;
@@ -103,8 +138,8 @@ int exit_code(const ElasticReport& report) {
     return all_well ? 0 : kSignalBase + report.signal;
   }
   if (!report.why_badly.empty()) {
-    const ElasticEnd* first = first_failure(report);
-    return first != nullptr ? shell_code(first->status) : 1;
+    const ElasticEnd* const main = main_failure(report);
+    return main != nullptr ? shell_code(main->status) : 1;
   }
   return report.lost_output.empty() ? 0 : 1;
 }
@@ -115,13 +150,8 @@ std::string describe(const ElasticReport& report) {
     text += fmt::format("peal: {} processes hang in the kernel and could not be killed\n",
                         report.survivors);
   }
-  for (const LostOutput& lost : report.lost_output) {
-    text += fmt::format("peal: cannot write {}: {}; {} bytes of output are missing there\n",
-                        printable(lost.where),
-                        ::strerrordesc_np(lost.error),
-                        lost.bytes);
-  }
-  return text;
+  if (report.post_mortem) text += describe(*report.post_mortem);
+  return text + describe(report.lost_output);
 }
 
 }  // namespace peal::launch

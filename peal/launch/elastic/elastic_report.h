@@ -30,6 +30,7 @@ struct ElasticEnd {
     kRemoved,  // its slot was gone, or the job was about to end without it
     kEnded,    // by the launcher, at the end of the job
   };
+  std::string host{};
   std::string worker;  // "localhost[0]"
   pid_t pid = 0;
   int status = 0;  // as waitpid(2) gives it
@@ -37,6 +38,7 @@ struct ElasticEnd {
   int round = 0;               // the round at that time; 0: before the first
   std::optional<Rank> rank{};  // in this round
   How how = How::kWell;
+  bool is_shown = false;                  // reported while the job ran
   std::vector<std::string> last_lines{};  // of its output, if it failed
   friend bool operator==(const ElasticEnd&, const ElasticEnd&) = default;
 };
@@ -52,20 +54,28 @@ struct ElasticReport {
   bool guard_lost = false;     // the guard was killed, and the workers with it
   int survivors = 0;           // processes that SIGKILL did not end
   std::vector<LostOutput> lost_output;
+  std::optional<PostMortem> post_mortem;  // nothing: no records, or no failure
   friend bool operator==(const ElasticReport&, const ElasticReport&) = default;
 };
 
-/// "worker localhost[0] (rank 2, pid 4711) was killed by SIGKILL after 3.2 s"
+/// "worker localhost[0] (rank 2 of round 1, pid 4711) was killed by SIGKILL after 3.2 s"
 std::string describe(const ElasticEnd& end);
 
-/// 0 if the job ended well. Otherwise the code of the first worker that failed, as a shell gives
-/// it; 128 + the signal that ended the job, unless all workers ended with 0; 126 or 127 if the
-/// program could not be executed; 1 if the driver ended the job and no worker has failed, or if
-/// only output is missing.
+/// The end of a member of a round, as of a rank.
+ProcessEnd as_process_end(const ElasticEnd& end);
+/// The ends of the members of the last round, as of a launch.
+LaunchReport ends_of_last_round(const ElasticReport& report);
+
+/// 0 if the job ended well. Otherwise the code of the main failure, as a shell gives it: the first
+/// failure of the last round, or the one that the records name as the cause. 128 + the signal that
+/// ended the job, unless all workers ended with 0; 126 or 127 if the program could not be executed;
+/// 1 if the driver ended the job and no worker of the last round has failed, or if only output is
+/// missing.
 int exit_code(const ElasticReport& report);
 
-/// Why the job ended, the first failure with its last lines, and one line about losses that the job
-/// survived. Empty if the job ended well without any.
+/// Why the job ended: the reason, the failures that the user was not told while the job ran, the
+/// last lines of the main failure, and the diagnosis from the records. If the job ended well, one
+/// line about losses on the way; empty without any.
 std::string describe(const ElasticReport& report);
 
 }  // namespace peal::launch

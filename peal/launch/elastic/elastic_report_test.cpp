@@ -18,7 +18,8 @@ using How = ElasticEnd::How;
 constexpr int code(int number) { return number << 8; }
 
 ElasticEnd end_of(int slot, int status, How how) {
-  return {.worker = "localhost[" + std::to_string(slot) + "]",
+  return {.host = "localhost",
+          .worker = "localhost[" + std::to_string(slot) + "]",
           .pid = 4711 + slot,
           .status = status,
           .after = milliseconds(3210),
@@ -42,8 +43,8 @@ TEST(ElasticReportTest, AJobThatEndsWellHasCode0AlthoughWorkersFailed) {
                                           end_of(2, 0, How::kWell)});
   EXPECT_EQ(exit_code(report), 0);
   EXPECT_EQ(describe(report),
-            "peal: the job ended after 9.9 s and 2 rounds; 1 workers failed on the way, 1 were "
-            "removed\n");
+            "peal: the job ended well after 9.9 s and 2 rounds; 1 worker failed on the way, and 1 "
+            "worker was removed\n");
 }
 
 TEST(ElasticReportTest, AJobWithoutEventsIsSilent) {
@@ -66,6 +67,37 @@ TEST(ElasticReportTest, TheFirstFailureGivesTheCodeAndItsLastLines) {
             "3.2 s\n"
             "peal: the last lines of localhost[1]:\n"
             "  | out of luck\n");
+}
+
+TEST(ElasticReportTest, AFailureThatWasShownIsNotListedAgain) {
+  ElasticEnd first = end_of(1, code(7), How::kFailed);
+  first.is_shown = true;
+  const ElasticReport report = report_of({first, end_of(0, code(3), How::kFailed)}, "no more");
+  EXPECT_EQ(describe(report),
+            "peal: the elastic job failed after 9.9 s, in round 2: no more\n"
+            "peal: worker localhost[0] (rank 0 of round 2, pid 4711) ended with exit code 3 after "
+            "3.2 s\n"
+            "peal: localhost[1] wrote nothing\n");
+  EXPECT_EQ(exit_code(report), 7);
+}
+
+TEST(ElasticReportTest, AFailureOfAnEarlierRoundIsNotTheCause) {
+  ElasticEnd earlier = end_of(1, SIGKILL, How::kFailed);
+  earlier.round = 1;
+  ElasticReport report = report_of({earlier, end_of(0, code(3), How::kFailed)}, "no more");
+  EXPECT_EQ(exit_code(report), 3);
+  report.ends = {earlier};
+  EXPECT_EQ(exit_code(report), 1);
+}
+
+TEST(ElasticReportTest, TheRecordsNameTheMainFailure) {
+  ElasticReport report =
+      report_of({end_of(0, code(3), How::kFailed), end_of(1, code(7), How::kFailed)}, "no more");
+  report.post_mortem = PostMortem{.sentence = "Rank 1 left.", .causes = {1}, .records = "x.dump"};
+  EXPECT_EQ(exit_code(report), 7);
+  EXPECT_THAT(describe(report),
+              AllOf(HasSubstr("peal: localhost[1] wrote nothing\n"),
+                    HasSubstr("peal: why: Rank 1 left.\npeal: see peal why x.dump\n")));
 }
 
 TEST(ElasticReportTest, WithoutAFailedWorkerTheDriversReasonGivesCode1) {

@@ -3,6 +3,7 @@
 
 #include "peal/launch/elastic/elastic_options.h"
 #include "peal/launch/elastic/elastic_report.h"
+#include "peal/launch/flights.h"
 #include "peal/launch/job.h"
 #include "peal/launch/options.h"
 #include "peal/launch/rank_command.h"
@@ -14,20 +15,23 @@ namespace peal::launch {
 /// round whenever workers come or go, by the rules of elastic/decide.h. Returns when the job has
 /// ended and no process of it is left.
 ///
-/// `options.ranks` is not used. `program`: the path of options.command.front(). `inherited`: the
-/// environment of the launcher. The lines of a worker begin with its host and slot, because its
-/// rank changes: "[localhost:0] ". Logs: <log_directory>/localhost-0.out and .err; the n-th worker
-/// on a slot: localhost-0.<n>.out. Losses and new rounds are reported on `err` while the job runs.
+/// `options.ranks` is not used. `records`: the ranks of round 2 keep their records in its folder
+/// round-2. `program`: the path of options.command.front(). `inherited`: the environment of the
+/// launcher. The lines of a worker begin with its host and slot, because its rank changes:
+/// "localhost[0] ". Logs: <log_directory>/localhost-0.out and .err, or localhost-0/stdout and
+/// stderr; the n-th worker on a slot: localhost-0.<n>.out. Losses and new rounds are reported on
+/// `err` while the job runs.
 ///
 /// Signals are passed on. SIGINT, SIGTERM, SIGHUP and SIGQUIT end the job: workers that remain
 /// after the grace are killed; a second such signal kills them at once. The workers read nothing
 /// from stdin. No process is left behind, even if this process is killed by SIGKILL.
 /// Threads: forks first, then starts two threads; call it before the program has a second thread.
-/// Errors: usage (the first run of the discovery script fails, or prints no list of hosts),
-///   unsupported (a host is not this machine), resource.
+/// Errors: usage (the first run of the discovery script fails, prints no list of hosts, or names
+///   another machine), resource.
 ElasticReport run_elastic(const LaunchOptions& options,
                           const ElasticOptions& elastic,
                           const Job& job,
+                          const RecordPlace& records,
                           const std::string& program,
                           const Variables& inherited,
                           Target out,

@@ -1,22 +1,23 @@
 #include "peal/launch/elastic/starter.h"
 
-#include <fmt/format.h>
+#include <span>
 
 #include "peal/base/error.h"
-#include "peal/launch/elastic/discovery.h"
+#include "peal/launch/host_list.h"
+#include "peal/launch/own_host.h"
 
 namespace peal::launch::elastic {
 
-Error remote_host_error(const std::string& host) {
-  return Error(ErrorKind::kUnsupported,
-               fmt::format("{} is not this machine: elastic jobs start workers only on this "
-                           "machine, under names such as localhost and 127.0.0.1",
-                           host));
-}
-
-void LocalStarter::start(const std::string& host, const RankCommand& command, int out, int err) {
-  if (!is_this_machine(host)) throw remote_host_error(host);
-  guard_.start(command, out, err);
+std::string LocalStarter::problem_with(const std::string& host) {
+  const auto [known, is_new] = problems_.try_emplace(host);
+  if (!is_new) return known->second;
+  try {
+    const HostSlots one{.name = host};
+    check_own_hosts(std::span(&one, 1));
+  } catch (const Error& error) {
+    known->second = error.message();
+  }
+  return known->second;
 }
 
 }  // namespace peal::launch::elastic

@@ -2,9 +2,9 @@
 // under the guard (guard.h). One that reaches other hosts goes here. Called by driver.cpp.
 #pragma once
 
+#include <map>
 #include <string>
 
-#include "peal/base/error.h"
 #include "peal/launch/guard.h"
 #include "peal/launch/rank_command.h"
 
@@ -14,26 +14,30 @@ class Starter {
  public:
   virtual ~Starter() = default;
 
-  /// Starts a process on `host`. `command.rank` is its number, in the guard's events too. The
-  /// caller closes its copies of `out` and `err` afterwards.
-  /// Errors: unsupported (the host cannot be reached by this starter), resource.
+  /// Why no process can be started on the host, and what to do; empty: it can. Only the first call
+  /// for a name may ask the name service.
+  virtual std::string problem_with(const std::string& host) = 0;
+  /// Starts a process on a host without a problem. `command.rank` is its number, in the guard's
+  /// events too. The caller closes its copies of `out` and `err` afterwards.
+  /// Errors: resource.
   virtual void start(const std::string& host, const RankCommand& command, int out, int err) = 0;
   /// Sends a signal to the process and its group, if it still runs.
   virtual void signal(int process, int signal) = 0;
 };
 
-/// Throws unsupported for hosts that are not this machine.
+/// Reaches only this machine.
 class LocalStarter final : public Starter {
  public:
   explicit LocalStarter(Guard& guard) : guard_(guard) {}
-  void start(const std::string& host, const RankCommand& command, int out, int err) override;
+  std::string problem_with(const std::string& host) override;
+  void start(const std::string& /*host*/, const RankCommand& command, int out, int err) override {
+    guard_.start(command, out, err);
+  }
   void signal(int process, int signal) override { guard_.signal(process, signal); }
 
  private:
   Guard& guard_;
+  std::map<std::string, std::string> problems_;  // of the hosts that were asked for
 };
-
-/// unsupported: "h2 is not this machine: ..."
-Error remote_host_error(const std::string& host);
 
 }  // namespace peal::launch::elastic

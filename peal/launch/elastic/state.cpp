@@ -1,6 +1,10 @@
 #include "peal/launch/elastic/state.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -37,9 +41,9 @@ std::string name_of(const Worker& worker) {
   return fmt::format("{}[{}]", worker.host, worker.slot);
 }
 
-void hosts_found(State& state, const std::vector<FoundHost>& found) {
+void hosts_found(State& state, const std::vector<HostSlots>& found) {
   const auto is_now = [&](const Host& host) {
-    return std::ranges::find(found, host.name, &FoundHost::name) != found.end();
+    return std::ranges::find(found, host.name, &HostSlots::name) != found.end();
   };
   for (Host& host : state.hosts) host.is_found = host.is_found && is_now(host);
   // Hosts that return are as young as new ones: behind all that were there.
@@ -47,7 +51,7 @@ void hosts_found(State& state, const std::vector<FoundHost>& found) {
       state.hosts.begin(), state.hosts.end(), [](const Host& host) { return host.is_found; });
   std::vector<Host> absent(first_absent, state.hosts.end());
   state.hosts.erase(first_absent, state.hosts.end());
-  for (const FoundHost& line : found) {
+  for (const HostSlots& line : found) {
     auto known = std::ranges::find(state.hosts, line.name, &Host::name);
     if (known != state.hosts.end()) {
       known->slots = line.slots;
@@ -80,9 +84,14 @@ void worker_asked(State& state, TimePoint now, int number) {
 
 void worker_synchronized(State& state, int number) { worker_of(state, number).has_state = true; }
 
+void worker_progressed(State& state, int number) {
+  if (worker_of(state, number).rank) state.has_progress = true;
+}
+
 void worker_finishes(State& state, TimePoint now, int number) {
   Worker& worker = worker_of(state, number);
   if (!is_alive(worker.phase) || worker.phase == Phase::kLeaving) return;
+  worker.has_announced_end = true;
   enter(worker, Phase::kFinishing, now);
 }
 
@@ -96,6 +105,15 @@ void worker_stopped(State& state, TimePoint now, int number) {
   worker_of(state, number).is_told_to_end = true;
 }
 
+WorkerEnd end_of(int status) {
+  constexpr std::array kCrashes = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+  if (!WIFSIGNALED(status)) {
+    return WEXITSTATUS(status) == 0 ? WorkerEnd::kWell : WorkerEnd::kFailed;
+  }
+  return std::ranges::count(kCrashes, WTERMSIG(status)) > 0 ? WorkerEnd::kFailed
+                                                            : WorkerEnd::kKilled;
+}
+
 void worker_ended(State& state,
                   TimePoint now,
                   int number,
@@ -107,6 +125,7 @@ void worker_ended(State& state,
   if (worker.phase == Phase::kLeaving) return enter(worker, Phase::kLeft, now);
   enter(worker, end == WorkerEnd::kWell ? Phase::kSucceeded : Phase::kFailed, now);
   if (end == WorkerEnd::kWell) return;
+  if (end == WorkerEnd::kFailed && worker.rank) state.has_own_failure = true;
   const auto host = std::ranges::find(state.hosts, worker.host, &Host::name);
   if (host == state.hosts.end()) return;
   const Cooldown range = options.cooldown.value_or(Cooldown{});
@@ -116,6 +135,9 @@ void worker_ended(State& state,
 }
 
 void round_began(State& state, TimePoint now, const std::vector<Member>& members) {
+  state.fruitless = state.has_progress ? 0 : fruitless_rounds(state);
+  state.has_progress = false;
+  state.has_own_failure = false;
   ++state.round;
   state.told = HostChanges::kNone;
   for (Worker& worker : state.workers) {
@@ -128,6 +150,10 @@ void round_began(State& state, TimePoint now, const std::vector<Member>& members
     worker.has_state = worker.has_state || state.round == 1;
     enter(worker, Phase::kTraining, now);
   }
+}
+
+int fruitless_rounds(const State& state) {
+  return state.fruitless + (state.has_own_failure && !state.has_progress ? 1 : 0);
 }
 
 bool has_slot(const State& state, const Worker& worker) {

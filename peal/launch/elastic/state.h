@@ -9,6 +9,7 @@
 #include "peal/base/clock.h"
 #include "peal/base/units.h"
 #include "peal/launch/elastic/elastic_options.h"
+#include "peal/launch/host_list.h"
 #include "peal/rendezvous/elastic_assignment.h"
 
 namespace peal::launch::elastic {
@@ -16,13 +17,6 @@ namespace peal::launch::elastic {
 using rendezvous::HostChanges;
 
 HostChanges operator|(HostChanges a, HostChanges b);
-
-/// A line of the discovery script.
-struct FoundHost {
-  std::string name;
-  int slots = 1;
-  friend bool operator==(const FoundHost&, const FoundHost&) = default;
-};
 
 struct Host {
   std::string name;
@@ -52,10 +46,11 @@ struct Worker {
   std::string host;
   int slot = 0;
   Phase phase = Phase::kStarting;
-  TimePoint since{};            // the beginning of the phase
-  std::optional<Rank> rank{};   // in the current round; nothing: it is not a member
-  bool has_state = false;       // of the training: it was in the first round, or has said so
-  bool is_told_to_end = false;  // a leaving worker that was asked to end by a signal
+  TimePoint since{};               // the beginning of the phase
+  std::optional<Rank> rank{};      // in the current round; nothing: it is not a member
+  bool has_state = false;          // of the training: it was in the first round, or has said so
+  bool is_told_to_end = false;     // a leaving worker that was asked to end by a signal
+  bool has_announced_end = false;  // it has said that it will end well
   friend bool operator==(const Worker&, const Worker&) = default;
 };
 
@@ -68,23 +63,35 @@ struct State {
   std::vector<Worker> workers;            // worker i at i; ended workers stay
   int round = 0;                          // 0: none has begun
   HostChanges told = HostChanges::kNone;  // what the workers of this round can know
+  bool has_progress = false;              // a worker of this round has come to a commit
+  bool has_own_failure = false;           // a worker of this round has failed by itself
+  int fruitless = 0;  // earlier rounds in sequence that had an own failure and no progress
   friend bool operator==(const State&, const State&) = default;
 };
 
 /// A run of the discovery script. A host that was not found before is the youngest. A host that
 /// vanishes loses its age, and keeps its failures.
-void hosts_found(State& state, const std::vector<FoundHost>& found);
+void hosts_found(State& state, const std::vector<HostSlots>& found);
 
 /// Returns the number of the new worker.
 int worker_started(State& state, TimePoint now, const std::string& host, int slot);
 /// A worker without the state is as a new one from now on: it has no rank.
 void worker_asked(State& state, TimePoint now, int worker);
 void worker_synchronized(State& state, int worker);
+/// The worker has come to a commit, or to another check for changes of the hosts.
+void worker_progressed(State& state, int worker);
 void worker_finishes(State& state, TimePoint now, int worker);
 
-enum class WorkerEnd : unsigned char { kWell, kFailed };
+enum class WorkerEnd : unsigned char {
+  kWell,
+  kFailed,  // by itself: an exit code, or a crash
+  kKilled,  // by a signal that came from outside, such as SIGKILL
+};
 
-/// A failure bars the worker's host: after its failure k, from 0, for
+/// `status` as waitpid(2) gives it.
+WorkerEnd end_of(int status);
+
+/// A failure, also by a signal, bars the worker's host: after its failure k, from 0, for
 ///   min(high, low · 2^k + random · low), random in [0, 1).
 void worker_ended(State& state,
                   TimePoint now,
@@ -107,6 +114,9 @@ struct Member {
 /// The next round begins. Its members train. Workers that train in the old round and are not
 /// members have lost their slots: they leave.
 void round_began(State& state, TimePoint now, const std::vector<Member>& members);
+
+/// How many rounds in sequence, the current one included, had an own failure and no progress.
+int fruitless_rounds(const State& state);
 
 /// Whether the worker's slot still exists.
 bool has_slot(const State& state, const Worker& worker);

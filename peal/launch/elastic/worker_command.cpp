@@ -21,7 +21,6 @@ constexpr std::array kOfARank = {"RANK",
                                  "MASTER_PORT",
                                  "PEAL_TERMINAL_WIDTH",
                                  kLaunchMark,
-                                 kFlightDirVariable,
                                  "HOROVOD_RANK",
                                  "HOROVOD_SIZE",
                                  "HOROVOD_LOCAL_SIZE",
@@ -49,6 +48,7 @@ Variables common_environment(const LaunchOptions& options,
     variables.try_emplace("PEAL_SECRET", job.secret.text());
   }
   for (const Assignment& added : options.variables) variables[added.name] = added.value;
+  variables.erase(kFlightDirVariable);  // each round has its own folder
   return variables;
 }
 

@@ -3,39 +3,27 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "peal/base/error.h"
+#include "peal/launch/label.h"
+#include "peal/launch/rank_log.h"
 #include "peal/system/pipe.h"
 
 namespace peal::launch::elastic {
 namespace {
 
-LogFile open_log(const std::string& directory, const std::string& label, Channel channel) {
-  if (directory.empty()) return LogFile();
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  return LogFile(
-      fmt::format("{}/{}.{}", directory, label, channel == Channel::kOut ? "out" : "err"));
-}
-
 bool is_open(const std::unique_ptr<RankStream>& stream) { return stream->fd() >= 0; }
 
 }  // namespace
 
-WorkerOutputs::WorkerOutputs(Screen& screen, std::string log_directory, Timestamps timestamps)
-    : screen_(screen), log_directory_(std::move(log_directory)), timestamps_(timestamps) {}
-
-WorkerWriters WorkerOutputs::add(int worker, const std::string& label, std::string prefix) {
+WorkerWriters WorkerOutputs::add(int worker, const std::string& name, const std::string& log) {
   Pipe out = make_pipe();
   Pipe err = make_pipe();
   Streams& streams = streams_[worker];
   try {
-    streams.out = open(std::move(out.reader), Channel::kOut, label, prefix, streams.tail);
-    streams.err = open(std::move(err.reader), Channel::kErr, label, prefix, streams.tail);
+    streams.out = open(std::move(out.reader), Channel::kOut, name, log, streams.tail);
+    streams.err = open(std::move(err.reader), Channel::kErr, name, log, streams.tail);
   } catch (const Error&) {
     streams_.erase(worker);
     throw;
@@ -43,18 +31,15 @@ WorkerWriters WorkerOutputs::add(int worker, const std::string& label, std::stri
   return {std::move(out.writer), std::move(err.writer)};
 }
 
-std::unique_ptr<RankStream> WorkerOutputs::open(Fd reader,
-                                                Channel channel,
-                                                const std::string& label,
-                                                const std::string& prefix,
-                                                Tail& tail) const {
+std::unique_ptr<RankStream> WorkerOutputs::open(
+    Fd reader, Channel channel, const std::string& name, const std::string& log, Tail& tail) const {
   ::fcntl(reader.get(), F_SETFL, O_NONBLOCK);
   RankStream::Way way{
       .pipe = std::move(reader),
-      .log = open_log(log_directory_, label, channel),
+      .log = open_log(options_, log, channel),
       .channel = channel,
-      .label = prefix,
-      .timestamps = timestamps_,
+      .label = label_of(options_.labels, name, channel),
+      .timestamps = options_.timestamps,
       .progress = Progress::kHide,
   };
   return std::make_unique<RankStream>(std::move(way), screen_, tail);

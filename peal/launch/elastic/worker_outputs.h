@@ -27,11 +27,13 @@ struct WorkerWriters {
 
 class WorkerOutputs final {
  public:
-  /// `log_directory`: for <label>.out and <label>.err; empty: no logs.
-  WorkerOutputs(Screen& screen, std::string log_directory, Timestamps timestamps);
+  /// `options`: of the logs, the labels and the timestamps; must outlive this object.
+  WorkerOutputs(Screen& screen, const LaunchOptions& options)
+      : screen_(screen), options_(options) {}
 
-  /// `label` is unique: "localhost-0". `prefix` comes before each line. Errors: resource.
-  WorkerWriters add(int worker, const std::string& label, std::string prefix);
+  /// `name` labels the lines: "localhost[0]". `log` is the unique name of the logs: "localhost-0".
+  /// Errors: resource.
+  WorkerWriters add(int worker, const std::string& name, const std::string& log);
 
   /// As Outputs: `add_to` appends the descriptors to poll, `handle` takes the same entries.
   void add_to(std::vector<pollfd>& entries) const;
@@ -54,15 +56,14 @@ class WorkerOutputs final {
 
   std::unique_ptr<RankStream> open(Fd reader,
                                    Channel channel,
-                                   const std::string& label,
-                                   const std::string& prefix,
+                                   const std::string& name,
+                                   const std::string& log,
                                    Tail& tail) const;
   /// Forgets streams that have ended. Their last lines stay.
   void forget_ended();
 
   Screen& screen_;
-  const std::string log_directory_;
-  const Timestamps timestamps_;
+  const LaunchOptions& options_;
   std::map<int, Streams> streams_;                      // of workers whose outputs are open
   std::map<int, std::vector<std::string>> last_lines_;  // of the others
   std::vector<LostOutput> lost_;                        // of the others

@@ -99,6 +99,7 @@ ProcessGroupPtr Context::meet(const InitOptions& options) {
   meeting.store = place.store;
   meeting.is_whole_job = false;
   meeting.is_of_job = false;
+  meeting.flight_dir = place.records;
   return init_process_group(meeting);
 }
 

@@ -1,0 +1,46 @@
+// The records of an elastic job, for `peal why`: each round has a folder, in which its ranks record
+// their last operations, and to which the driver adds how they ended. Called by driver.cpp, and by
+// the program at the end of a job.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "peal/launch/elastic/elastic_report.h"
+#include "peal/launch/flights.h"
+#include "peal/launch/options.h"
+
+namespace peal::launch::elastic {
+
+/// How many rounds keep their records in a private place. Each takes some 400 KB for each rank.
+inline constexpr int kRoundsKept = 16;
+
+class RoundRecords final {
+ public:
+  /// `place`: the records of all rounds, with a folder for each. `job`: PEAL_JOB.
+  RoundRecords(RecordPlace place, std::string job);
+
+  /// Creates the folder of the round, or removes the ends that an earlier job left there. In a
+  /// private place, removes the folder of the oldest round that is not kept. Returns the path;
+  /// empty if there are no records, or if the folder cannot be created.
+  std::string begin(int round);
+  /// Stores how a rank of the round has ended. A failed write is ignored.
+  void add(const ElasticEnd& end) const;
+
+ private:
+  const RecordPlace place_;
+  const std::string job_;
+  std::string folder_;  // of the current round
+};
+
+}  // namespace peal::launch::elastic
+
+namespace peal::launch {
+
+/// As `examine` of a launch, for the last round of an elastic job that has failed.
+std::optional<PostMortem> examine(const ElasticReport& report,
+                                  const RecordPlace& place,
+                                  const std::string& job,
+                                  const LaunchOptions& options);
+
+}  // namespace peal::launch

@@ -1,0 +1,126 @@
+#include "peal/launch/supervisor.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace peal::launch {
+namespace {
+
+/// How long to kill the processes of a lost guard before the report says that they hang.
+constexpr Timeout kKillingLimit{5000};
+
+std::set<pid_t> own_descendants() {
+  const std::vector<pid_t> found = descendants_of(::getpid());
+  return {found.begin(), found.end()};
+}
+
+GuardDuty with_mask(GuardDuty duty, const SignalReader& signals) {
+  duty.mask = signals.previous_mask();
+  return duty;
+}
+
+}  // namespace
+
+Supervisor::Supervisor(GuardDuty duty)
+    : grace_(duty.grace),
+      children_before_(own_descendants()),
+      guard_(with_mask(std::move(duty), signals_)) {}
+
+void Supervisor::add_to(std::vector<pollfd>& entries) const {
+  entries.push_back({signals_.fd(), POLLIN, 0});
+  entries.push_back({stage_ >= Stage::kGone ? -1 : guard_.events(), POLLIN, 0});
+}
+
+void Supervisor::handle(std::span<const pollfd> entries,
+                        const std::function<void(const GuardEvent&)>& handler) {
+  if (entries[0].revents != 0) handle_signals();
+  if (entries[1].revents != 0) {
+    while (const auto event = guard_.try_next()) {
+      if (event->kind != GuardEvent::Kind::kGone) {
+        handler(*event);
+        continue;
+      }
+      intervention_.survivors = event->value;
+      stage_ = Stage::kGone;
+    }
+    if (guard_.has_ended() && stage_ < Stage::kGone) guard_is_lost();
+  }
+  if (stage_ == Stage::kFailing && Clock::now() >= stopping_from_) {
+    stop(SIGTERM, SignalOrigin::kProcess);
+  }
+}
+
+void Supervisor::handle_signals() {
+  while (const auto taken = signals_.try_next()) {
+    switch (taken->signal) {
+      case SIGUSR1:
+      case SIGUSR2:
+      case SIGCONT:
+        guard_.pass_on(taken->signal, taken->origin);
+        break;
+      case SIGTSTP:
+        guard_.pass_on(SIGTSTP, taken->origin);
+        ::raise(SIGSTOP);  // returns when the shell resumes the job, which also sends SIGCONT
+        break;
+      default:
+        end_by_signal(*taken);
+    }
+  }
+}
+
+void Supervisor::end_by_signal(SignalReader::Taken taken) {
+  switch (stage_) {
+    case Stage::kRunning:
+      intervention_.signal = taken.signal;
+      return stop(taken.signal, taken.origin);
+    case Stage::kFailing:
+      return stop(taken.signal, taken.origin);
+    case Stage::kStopping:
+      return kill_at_once(taken.signal);
+    case Stage::kGone:
+    case Stage::kAbandoned:
+      stage_ = Stage::kAbandoned;
+  }
+}
+
+/// Reports the signal as the cause only within the grace. Orders the guard to kill in any case,
+/// since its grace begins a little later.
+void Supervisor::kill_at_once(int signal) {
+  const TimePoint now = Clock::now();
+  if (!is_killing(now)) {
+    intervention_.cut_short = signal;
+    killing_from_ = now;
+  }
+  guard_.kill();
+}
+
+/// The kernel has killed the processes, and their descendants are children of the launcher now.
+void Supervisor::guard_is_lost() {
+  intervention_.survivors = kill_descendants(Deadline::after(kKillingLimit), children_before_);
+  intervention_.guard_lost = true;
+  stage_ = Stage::kGone;
+}
+
+void Supervisor::fail() {
+  if (stage_ != Stage::kRunning) return;
+  stage_ = Stage::kFailing;
+  stopping_from_ = Clock::now() + kOwnEnds;
+}
+
+void Supervisor::stop(int signal, SignalOrigin origin) {
+  note_stop();
+  guard_.stop(signal, origin);
+}
+
+void Supervisor::note_stop() {
+  stage_ = Stage::kStopping;
+  killing_from_ = Clock::now() + grace_;
+}
+
+void Supervisor::give_up_output() {
+  if (stage_ == Stage::kGone && intervention_.signal != 0) stage_ = Stage::kAbandoned;
+}
+
+}  // namespace peal::launch
