@@ -10,6 +10,7 @@
 #include "peal/base/error.h"
 #include "peal/named/execution.h"
 #include "peal/train/horovod/context.h"
+#include "peal/train/tensors/element_type.h"
 
 namespace peal::hvd {
 namespace {
