@@ -97,6 +97,7 @@ bool failed_by_itself(const ProcessEnd& end);
 /// that is not a victim; a crash goes before an exit code. If all are victims, this is the first of
 /// them.
 const ProcessEnd* main_failure(const LaunchReport& report);
+const ProcessEnd* main_failure(LaunchReport&&) = delete;  // the result would dangle
 
 /// The signal that every rank handled: it saved its work and then exited. 0 if there is no such
 /// signal. If the launcher got the signal, each exit code is 0 or 128 + signal. If a rank got it

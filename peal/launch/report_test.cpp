@@ -197,7 +197,8 @@ TEST(ReportTest, WithoutACauseTheMainFailureIsTheFirstCrashOrErrorOfARankThatIsN
     ASSERT_NE(main_failure(report), nullptr);
     EXPECT_EQ(main_failure(report)->rank, each.main) << describe(report);
   }
-  EXPECT_EQ(main_failure(failures({end_of(0, exited(0))})), nullptr);
+  const LaunchReport well = failures({end_of(0, exited(0))});
+  EXPECT_EQ(main_failure(well), nullptr);
 }
 
 TEST(ReportTest, ARankThatFailedAfterTheRequestToEndIsReportedSeparately) {

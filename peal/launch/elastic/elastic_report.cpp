@@ -23,7 +23,8 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 /// Of the last round, or before the first one; workers that were not members yet come last. Null if
 /// no worker has failed then.
 const ElasticEnd* main_failure(const ElasticReport& report) {
-  const ProcessEnd* const member = main_failure(ends_of_last_round(report));
+  const LaunchReport round = ends_of_last_round(report);
+  const ProcessEnd* const member = main_failure(round);
   const ElasticEnd* newcomer = nullptr;
   for (const ElasticEnd& end : report.ends) {
     if (end.how != How::kFailed || end.round != std::ssize(report.rounds)) continue;
