@@ -259,10 +259,26 @@ void NamedOperations::Engine::pause(TimePoint idle_since) {
   let_interrupt(options_.interrupt);
 }
 
+/// Returns whether an operation has waited too long for a thread that waits for it.
+bool NamedOperations::Engine::wait_patiently() {
+  while (true) {
+    std::optional<TimePoint> oldest;
+    state_.with([&](const State& state) {
+      if (state.has_work()) oldest = state.pending.oldest();
+    });
+    if (!oldest) return false;
+    const TimePoint due = std::max(*oldest, background_turn_) + kPatience;
+    if (due <= Clock::now()) break;
+    if (background_.sleep(Deadline(due))) return false;
+  }
+  background_turn_ = Clock::now();
+  return true;
+}
+
 /// Of the background thread. Runs rounds until nothing is pending, or until the ranks have to wait
 /// for the program.
 void NamedOperations::Engine::work() {
-  if (!is_eager_ && background_.sleep(Deadline(Clock::now() + kPatience))) return;
+  if (!is_eager_ && !wait_patiently()) return;
   bool drives = false;
   state_.wait(
       Deadline(TimePoint::max()),

@@ -66,6 +66,7 @@ class NamedOperations::Engine final {
   void drive_until(Done&& done);
   void end_turn();
   void pause(TimePoint idle_since);
+  bool wait_patiently();
   void work();
 
   // ---- a round
@@ -86,7 +87,8 @@ class NamedOperations::Engine final {
   const OwnerProcess owner_;
   const bool is_eager_;  // the background thread starts at once
   mutable Guarded<State> state_;
-  Agreement agreement_;  // used by the thread with the turn
+  Agreement agreement_;        // used by the thread with the turn
+  TimePoint background_turn_;  // the last one; used by the background thread
   BackgroundThread background_;
   std::optional<StallWatch> stall_watch_;
 };

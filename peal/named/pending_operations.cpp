@@ -109,6 +109,14 @@ std::vector<OperationPtr> PendingOperations::fail(const Error& error) {
   return agreed;
 }
 
+TimePoint PendingOperations::oldest() const {
+  TimePoint oldest = TimePoint::max();
+  for (const auto& [name, entry] : by_name_) {
+    oldest = std::min(oldest, entry.operation->submitted_at());
+  }
+  return oldest;
+}
+
 Stalled PendingOperations::stalled(TimePoint now, Duration limit) const {
   std::vector<const Operation*> late;
   for (const auto& [name, entry] : by_name_) {

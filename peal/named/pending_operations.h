@@ -51,6 +51,9 @@ class PendingOperations final {
   /// had.
   std::vector<OperationPtr> fail(const Error& error);
 
+  /// When the first of the operations in flight was submitted; there is one.
+  TimePoint oldest() const;
+
   // ---- the stall check
   /// The operations that have waited for at least `limit`.
   Stalled stalled(TimePoint now, Duration limit) const;
