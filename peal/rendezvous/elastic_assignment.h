@@ -76,10 +76,9 @@ class ElasticWorker {
 
   /// Asks whether a new round would have other workers. The answer changes once or twice in a
   /// round, and not at the same moment on all ranks: let rank 0 ask, and broadcast its answer.
-  /// Ask after each commit of the state: the first call of a round also notifies the driver that
-  /// this round makes progress. After three rounds in sequence in which a worker fails without
-  /// that, the driver ends the job.
-  /// Cost: one request to the driver, some 50 us.
+  /// Ask after each commit of the state: the first call in a round also notifies the driver that
+  /// the round makes progress. If a worker fails before such a call in three rounds in sequence,
+  /// the driver ends the job. Cost: one request to the driver, some 50 us.
   virtual HostChanges host_changes() = 0;
 
   /// Notifies the driver that this worker has the state of the training. Call it in each round,

@@ -85,9 +85,9 @@ std::string names_of_failed(const State& state, TimePoint after = TimePoint::min
   return text;
 }
 
-/// All workers have ended, and at least one well. If a worker has announced its end, the training
-/// is complete. Otherwise exit code 0 may have come too early: the others lose this worker, and
-/// fail.
+/// All workers have ended, and at least one ended well. If a worker has announced its end, the
+/// training is complete. Otherwise exit code 0 may have come too early: the other workers then lose
+/// this worker, and fail.
 Decision end_after_success(const View& view) {
   const Worker* last = nullptr;  // that ended well
   for (const Worker& worker : view.state.workers) {

@@ -66,8 +66,8 @@ inline constexpr Duration kToLeave = std::chrono::seconds(30);
 /// takes them all.
 inline constexpr Duration kToJoin = std::chrono::seconds(30);
 
-/// After this many rounds in sequence without a commit, in which a worker fails by itself, the job
-/// ends: the program has a bug that a new round does not cure.
+/// The job fails after this many rounds in sequence in which a worker fails by itself before a
+/// commit. Then the program has a bug that a new round does not fix.
 inline constexpr int kMostFruitlessRounds = 3;
 
 /// Call it again after each action but Wait, and after each event.

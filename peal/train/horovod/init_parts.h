@@ -1,4 +1,4 @@
-// What init makes of its options, its settings and the environment. Used by context.cpp.
+// How init evaluates its options, its settings and the environment. Used by context.cpp.
 #pragma once
 
 #include <string>
