@@ -112,9 +112,9 @@ NamedOperations::Engine::~Engine() {
 void NamedOperations::Engine::check_process() const {
   if (owner_.is_current()) return;
   throw Error(ErrorKind::kUsage,
-              fmt::format("this process was forked from rank {} of the group {}, and takes part in "
-                          "none of its operations: call shutdown and init in the child, or work "
-                          "with the operation in the parent",
+              fmt::format("this process was forked from rank {} of the group {}, and cannot "
+                          "use its operations: call shutdown and init in the child, or use the "
+                          "operation in the parent",
                           group_->rank(),
                           group_->name()));
 }
