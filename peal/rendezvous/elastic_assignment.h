@@ -100,7 +100,7 @@ class ElasticWorker {
 bool is_elastic(const Environment& environment);
 
 /// Connects to the driver. The identity of the worker is in variables that do not change while the
-/// process lives, so HOROVOD_RANK and similar variables may be renewed in each round.
+/// process lives, so HOROVOD_RANK and similar variables may be updated in each round.
 /// Errors: usage (a variable is missing or wrong; another secret), peer_lost, timeout.
 std::unique_ptr<ElasticWorker> join_elastic_job(const Environment& environment);
 
