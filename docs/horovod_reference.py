@@ -1,4 +1,4 @@
-"""The text of docs/guide/horovod_reference.md, from what python/tests/test_horovod_grid.py has run. To write it:
+"""Makes docs/guide/horovod_reference.md from the results of python/tests/test_horovod_grid.py. To write it:
 
     PEAL_TEST_ACCEPT=1 python python/tests/test_horovod_grid.py
 """
@@ -12,11 +12,11 @@ OUTPUT = Path(__file__).parent / "guide/horovod_reference.md"
 
 _BEGIN = """# What works in peal.horovod
 
-The test `python/tests/test_horovod_grid.py` makes this page from what it has run. Each case is one function, one type, one operator and one form. Each ran on one to four ranks, and its results were compared with formulas. [From Horovod](horovod.md) explains the functions.
+The test `python/tests/test_horovod_grid.py` writes this page from its results. Each case is one function, one type, one operator and one form. Each case ran on one to four ranks, and the test compared its results with formulas. [From Horovod](horovod.md) explains the functions.
 
 | a cell | means |
 |---|---|
-| yes | all ranks got the result of the formula. In place: in the same memory. Other forms: the argument did not change |
+| yes | all ranks got the result of the formula. Forms in place put it into the memory of the argument. Other forms did not change the argument |
 | ValueError | the call was refused, on the rank that called |
 | HorovodMismatchError | the operation was refused because ranks have joined |
 | - | the function does not have this form, as in Horovod |
@@ -24,7 +24,7 @@ The test `python/tests/test_horovod_grid.py` makes this page from what it has ru
 | a form | the call |
 |---|---|
 | blocking | `hvd.allreduce(x)` |
-| async | `hvd.synchronize(hvd.allreduce_async(x))`; for `sparse_allreduce`, the result of `sparse_allreduce_async` is called |
+| async | `hvd.synchronize(hvd.allreduce_async(x))`; for `sparse_allreduce`, `hvd.sparse_allreduce_async(x, name, op)()` |
 | in place; in place, async | `hvd.allreduce_(x)`; `hvd.synchronize(hvd.allreduce_async_(x))` |
 | process set | blocking, with a `process_set` of every second rank, on two to four ranks |
 | joined | blocking, on one rank, while all other ranks are in `hvd.join()` |
@@ -62,7 +62,7 @@ def page(outcomes: Mapping[Case, str]) -> str:
 
 
 def _table(outcomes: Mapping[Case, str], forms: list[str]) -> Iterator[str]:
-    """A row for operators and types with the same outcomes."""
+    """Operators and types with the same outcomes share a row."""
     rows: dict[str, dict[str, list[str]]] = {}  # by operator, by type: an outcome for each form
     for case, outcome in outcomes.items():
         rows.setdefault(case.operator_name, {}).setdefault(case.type_name, []).append(outcome)

@@ -16,7 +16,7 @@ namespace peal::cli {
 /// `--nproc_per_node` and `-n=2` become `-n` and `-n2`, and long options with one hyphen get two.
 /// Returns the number of these arguments, values included. They end before the first argument that
 /// is neither an option nor an option's value, or before "--".
-/// Errors: usage (an unknown option, a value that is missing, a value of a switch).
+/// Errors: usage (an unknown option, a missing value, a value for a switch).
 std::size_t spell_leading_options(const CLI::App& command,
                                   const launch::Wording& wording,
                                   std::vector<std::string>& arguments);

@@ -58,7 +58,7 @@ TEST(WhyCommandTest, TheAnswerIsASentenceFollowedByTheEvidence) {
                     HasSubstr("peer_lost: rank 1 was lost\n")));
 }
 
-TEST(WhyCommandTest, OfAnElasticJobTheLastRoundIsExplained) {
+TEST(WhyCommandTest, ExplainsTheLastRoundOfAnElasticJob) {
   const TestFolder folder;
   const auto round = [&](int number) { return observe::round_folder_in(folder.path(), number); };
   for (const int number : {9, 10}) std::filesystem::create_directory(round(number));

@@ -1,5 +1,5 @@
-// Shows operations that consist of several of a group's operations, such as those of peal/named, in
-// the rank's flight record and in the texts of errors.
+// Notes compound operations in the rank's flight record and in error texts. A compound operation
+// consists of several operations of a group, as those of peal/named do.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ class FlightNotes {
   /// The operation is in flight: `allreduce "x"`. Notes the first 88 bytes of the text.
   /// Cost: 50 ns.
   virtual Place submitted(std::string_view text) noexcept = 0;
-  /// All ranks have the operation, and it begins.
+  /// All ranks have submitted the operation, and it begins.
   virtual void started(Place place) noexcept = 0;
   virtual void ended(Place place, Ending ending) noexcept = 0;
 
-  /// No thread of the program waits in the operations of this group: they are not what a rank is
-  /// doing, and their errors are not the rank's.
+  /// No thread of the program waits in the operations of this group. So `peal why` shows neither
+  /// these operations as the rank's work, nor their errors as the rank's errors.
   virtual void group_is_background() noexcept = 0;
 };
 

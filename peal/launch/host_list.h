@@ -30,8 +30,8 @@ std::vector<HostSlots> parse_host_list(std::string_view text);
 std::vector<HostSlots> parse_hostfile(std::string_view text);
 
 /// Parses the output of a discovery script: lines as in a hostfile. A host without a number has
-/// `default_slots`. 0 slots are allowed: such a host is about to leave. Of a host that is named
-/// twice the last line counts. The text may name no host.
+/// `default_slots`. 0 slots are allowed: such a host is about to leave. If a host is named
+/// twice, the last line counts. A list without hosts is allowed.
 /// Errors: as above.
 std::vector<HostSlots> parse_discovered_hosts(std::string_view text, int default_slots);
 

@@ -15,7 +15,7 @@ namespace peal::launch {
 /// "[0] ", "[0]<stdout>:", or "".
 std::string label_of(Labels labels, Rank rank, Channel channel);
 
-/// The same for a worker of an elastic job: "localhost[0] ", "localhost[0]<stdout>:", or "".
+/// The label for a worker of an elastic job: "localhost[0] ", "localhost[0]<stdout>:", or "".
 std::string label_of(Labels labels, std::string_view worker, Channel channel);
 
 /// `label` after the local time, if there are timestamps: "Tue Sep 17 14:33:01 2019[0]<stdout>:".

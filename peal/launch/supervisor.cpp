@@ -8,7 +8,8 @@
 namespace peal::launch {
 namespace {
 
-/// How long to kill the processes of a lost guard before the report says that they hang.
+/// After the loss of the guard: how long to try to kill its processes, before the report says that
+/// they hang.
 constexpr Timeout kKillingLimit{5000};
 
 std::set<pid_t> own_descendants() {
@@ -85,8 +86,8 @@ void Supervisor::end_by_signal(SignalReader::Taken taken) {
   }
 }
 
-/// Reports the signal as the cause only within the grace. Orders the guard to kill in any case,
-/// since its grace begins a little later.
+/// Records that the signal cut the grace short, unless the grace is over. Orders the guard to kill
+/// in any case, since the guard's grace begins a little later.
 void Supervisor::kill_at_once(int signal) {
   const TimePoint now = Clock::now();
   if (!is_killing(now)) {

@@ -16,10 +16,10 @@
 
 namespace peal::launch {
 
-/// How long the other processes have, once a process has failed, to fail by themselves and to print
-/// why. Then the launcher ends them. The process that fails first is not always the cause. Must be
-/// longer than ~ProcessGroup delays an exception (a second, and 200 ms for its last messages),
-/// since a rank prints its error only after that. Costs nothing unless a process lingers.
+/// After the first failure, the other processes have this time to fail by themselves and to print
+/// why, because the process that fails first is not always the cause. Then the launcher ends them.
+/// Must be longer than ~ProcessGroup delays an exception (a second, and 200 ms for its last
+/// messages), since a rank prints its error only after that. Costs time only if a process lingers.
 inline constexpr Timeout kOwnEnds{3000};
 /// How long the outputs may stay open and silent after all processes have ended.
 inline constexpr Timeout kLastOutput{1000};
@@ -36,7 +36,7 @@ enum class Stage : unsigned char {
 /// Threads: one. Forks, like the Guard.
 class Supervisor final {
  public:
-  /// What came from outside the job.
+  /// Events from outside the job that ended it.
   struct Intervention {
     int signal = 0;           // the signal that ended the job; 0: none
     int cut_short = 0;        // the signal that cut the grace short; 0: none
@@ -56,19 +56,20 @@ class Supervisor final {
   /// Adds the kEntries descriptors to poll.
   void add_to(std::vector<pollfd>& entries) const;
   static constexpr std::size_t kEntries = 2;
-  /// Handles signals, then events; a process that was ended by a signal to the whole job has not
-  /// failed. Also begins to stop the processes if their time to fail by themselves is over.
-  /// `entries`: those of add_to after poll. `handler` gets all events but kGone.
+  /// Handles signals, and then events: if a signal to the whole job ended a process, the process
+  /// has not failed. Also begins to stop the processes when their time to fail by themselves is
+  /// over. `entries`: those of add_to after poll. `handler` gets all events but kGone.
   void handle(std::span<const pollfd> entries,
               const std::function<void(const GuardEvent&)>& handler);
 
-  /// kRunning becomes kFailing, for kOwnEnds.
+  /// The stage kRunning becomes kFailing, and after kOwnEnds kStopping.
   void fail();
   /// Ends the processes by `signal`, and kills those that remain after the grace.
   void stop(int signal, SignalOrigin origin);
-  /// The guard has begun to do so by itself.
+  /// Call this when the guard has begun to end the processes by itself.
   void note_stop();
-  /// The last output did not come in time. After a signal the reader of the output is stuck.
+  /// Drops the remaining output, because it did not arrive in time. After a signal, this means that
+  /// the reader of the output is stuck.
   void give_up_output();
 
   /// How long the processes have to fail by themselves, for poll(2).
@@ -87,7 +88,7 @@ class Supervisor final {
   const Timeout grace_;
   Stage stage_ = Stage::kRunning;
   Intervention intervention_;
-  TimePoint stopping_from_ = TimePoint::max();  // then processes that have not failed are ended
+  TimePoint stopping_from_ = TimePoint::max();  // the end of kFailing
   TimePoint killing_from_ = TimePoint::max();
   const std::set<pid_t> children_before_;  // of the program, with their descendants
   const OrphanAdoption adoption_;

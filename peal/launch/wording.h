@@ -1,4 +1,5 @@
-// How the user has called the launcher: error texts and the help repeat these words.
+// The name and the option by which the user has called the launcher. Error texts and the help
+// repeat them.
 #pragma once
 
 #include <string>

@@ -198,8 +198,8 @@ void Agreement::read(Rank rank, const std::string& announcements) {
   }
 }
 
-/// Ranks name the members of their groups by the size, as in "x_1of2". So operations of a group
-/// that is uneven never become complete by themselves.
+/// The names of members contain the size of the group, as in "x_1of2". So if ranks have groups of
+/// different sizes, their operations never become complete by themselves.
 std::vector<Decision> Agreement::fail_uneven_groups() {
   std::vector<Decision> decisions;
   for (AnnouncedGroups::Uneven& group : groups_.take_uneven(joined_)) {
@@ -219,7 +219,7 @@ std::vector<Decision> Agreement::fail_uneven_groups() {
 }
 
 /// If a rank has announced a group, other ranks cannot vote for a remembered group of another size
-/// under the same name: they announce it, and the difference is noticed.
+/// under the same name. They announce their group, so that the difference is found.
 void Agreement::forget_other_sizes() {
   for (const Arrival& arrival : arrivals_) {
     const auto announced = announced_.find(arrival.name);

@@ -54,7 +54,7 @@ class Agreement {
   /// `global_ranks`: the ranks of the group in the world, for texts.
   Agreement(std::vector<Rank> global_ranks, AgreementOptions options);
 
-  /// This rank has submitted an operation whose name it has not pending.
+  /// This rank has submitted an operation. No other operation with this name may be pending here.
   void add(const Request& request);
   /// From the next round on, this rank votes for everything.
   void join();

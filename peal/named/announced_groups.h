@@ -1,5 +1,5 @@
-// The groups of operations that ranks have announced, to notice groups of different sizes. A part
-// of the state of Agreement (agreement.h), the same on all ranks.
+// The groups of operations that ranks have announced. Finds groups with different sizes on
+// different ranks. A part of the state of Agreement (agreement.h), the same on all ranks.
 #pragma once
 
 #include <map>
@@ -30,8 +30,8 @@ class AnnouncedGroups final {
     std::vector<std::string> members;  // of all ranks, in the order of their announcements
     std::string problem;
   };
-  /// The groups of different sizes that all ranks have announced, except those that have joined.
-  /// Removes them.
+  /// The groups of different sizes that all ranks have announced; joined ranks need not. Removes
+  /// these groups.
   /// Cost: a look at each group.
   std::vector<Uneven> take_uneven(const std::vector<bool>& joined);
 

@@ -55,7 +55,7 @@ void BackgroundThread::loop() {
     if (is_stopped) return;
     work_.run();
     has_work_.store(false);
-    // A caller of wake() that saw the flag before has added its work before, too.
+    // If a caller of wake() saw the flag set, it had added its work before: do not miss this work.
     if (work_.is_left()) wake();
   }
 }

@@ -24,7 +24,7 @@ class BackgroundThread final {
 
   explicit BackgroundThread(Work work);
   BackgroundThread(Work work, Starter starter);
-  /// As stop().
+  /// Calls stop().
   ~BackgroundThread();
   BackgroundThread(const BackgroundThread&) = delete;
   BackgroundThread& operator=(const BackgroundThread&) = delete;
@@ -32,10 +32,10 @@ class BackgroundThread final {
   /// Starts the thread, unless it runs. After an error, the next call tries again.
   /// Errors: resource.
   void start();
-  /// The thread calls the work soon. Starts it first, with the same errors.
+  /// Makes the thread call the work soon. Starts the thread first; errors as for start().
   /// Cost: a load, if the thread has work already.
   void wake();
-  /// For the work: waits until the deadline. Returns whether stop() was called.
+  /// Called by the work: waits until the deadline. Returns whether stop() was called.
   bool sleep(Deadline until);
   /// Waits until the work has returned.
   void stop();

@@ -28,7 +28,8 @@ TEST(BackgroundThreadTest, WorksWhenItIsWoken) {
   for (int i = 1; i <= 3; ++i) {
     thread.wake();
     wait_for(runs, i);
-    std::this_thread::sleep_for(1ms);  // until it sleeps again; else the next wake may be one more
+    std::this_thread::sleep_for(
+        1ms);  // until it sleeps again: a wake before that may run the work once more
   }
 }
 

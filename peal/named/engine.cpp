@@ -17,12 +17,14 @@
 namespace peal::named {
 namespace {
 
-/// How long asynchronous operations wait for a thread that waits for them, if the backend makes no
-/// asynchronous progress: a background thread would only slow down the program.
+/// If the backend makes no asynchronous progress: how long asynchronous operations wait for a
+/// thread of the program that runs the rounds. An earlier background thread would only slow down
+/// the program.
 constexpr Duration kPatience = std::chrono::milliseconds(10);
 
-/// After a round in which nothing was decided: a rank enters the next round when it has submitted
-/// something, or after an eighth of the time for which nothing was decided, within these limits.
+/// The pause after a round in which nothing was decided. A rank enters the next round when it has
+/// submitted an operation, or after an eighth of the time since the last decision, within these
+/// limits.
 constexpr Duration kShortestPause = std::chrono::microseconds(20);
 constexpr Duration kLongestPause = std::chrono::milliseconds(10);
 
@@ -41,7 +43,7 @@ AgreementOptions agreement_options(const Options& options) {
   };
 }
 
-/// The exception as the error that ends the group.
+/// Converts the exception to the error that ends the group.
 Error as_error(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
@@ -110,14 +112,14 @@ NamedOperations::Engine::~Engine() {
 void NamedOperations::Engine::check_process() const {
   if (owner_.is_current()) return;
   throw Error(ErrorKind::kUsage,
-              fmt::format("this process was forked from rank {} of the group {}, and takes part in "
-                          "none of its operations: call shutdown and init in the child, or work "
-                          "with the operation in the parent",
+              fmt::format("this process was forked from rank {} of the group {}, and cannot "
+                          "use its operations: call shutdown and init in the child, or use the "
+                          "operation in the parent",
                           group_->rank(),
                           group_->name()));
 }
 
-/// Before an operation is in flight: if a thread cannot start, nothing has happened.
+/// Called before an operation is in flight. So if a thread cannot start, no operation has started.
 void NamedOperations::Engine::start_threads(Waits waits) {
   if (stall_watch_) stall_watch_->start();
   if (waits == Waits::kLater) background_.start();
@@ -205,8 +207,9 @@ void NamedOperations::Engine::wait_until(Done&& done) {
   }
 }
 
-/// For the thread with the turn; ends the turn. After an Error, the operations have it. Throws
-/// exceptions of the user: of the interrupts of the program and of the group, and of allocations.
+/// For the thread with the turn; ends the turn. An Error is not thrown: all pending operations get
+/// it. Throws exceptions of the user (interrupts of the program and of the group) and of
+/// allocations.
 template <class Done>
 void NamedOperations::Engine::drive_until(Done&& done) {
   const auto end = [this](const std::exception_ptr& error) {
@@ -245,7 +248,7 @@ void NamedOperations::Engine::end_turn() {
   try {
     background_.wake();
   } catch (const Error&) {
-    // The thread runs, unless threads of the program will wait for all that is left.
+    // A start can fail only if all remaining operations are blocking. Their callers run the rounds.
   }
 }
 
@@ -275,8 +278,8 @@ bool NamedOperations::Engine::wait_patiently() {
   return true;
 }
 
-/// Of the background thread. Runs rounds until nothing is pending, or until the ranks have to wait
-/// for the program.
+/// The work of the background thread. Runs rounds until nothing is pending, or until the ranks have
+/// to wait for the program.
 void NamedOperations::Engine::work() {
   if (!is_eager_ && !wait_patiently()) return;
   bool drives = false;
@@ -381,7 +384,7 @@ void NamedOperations::Engine::complete(std::span<const Request> requests,
 
 // ---- the end
 
-/// The group has ended, or ends now, with this error, unless it has ended before.
+/// Ends the group with this error, unless it has already ended.
 void NamedOperations::Engine::end_with(const std::exception_ptr& error) {
   const Error first = as_error(error);
   const bool was_open = state_.update([&](State& state) {
@@ -392,9 +395,9 @@ void NamedOperations::Engine::end_with(const std::exception_ptr& error) {
   if (was_open) group_->abort(std::string(first.message()));
 }
 
-/// After `end_with`: all pending operations fail with the error of the group. For the thread with
-/// the turn, or when there is no such thread: until then a thread may use the memory of the
-/// operations.
+/// After `end_with`: all pending operations fail with the error of the group. Called by the thread
+/// with the turn, or if no thread has the turn. Otherwise that thread may still use the memory of
+/// the operations.
 void NamedOperations::Engine::fail_all() {
   const std::vector<OperationPtr> failed =
       state_.update([](State& state) { return state.pending.fail(*state.ended_by); });

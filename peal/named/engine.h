@@ -49,8 +49,8 @@ class NamedOperations::Engine final {
     bool is_driven = false;  // a thread has the turn
     bool is_closed = false;
     std::optional<Error> ended_by;
-    /// An exception of the user that the background thread has caught: for the next thread of the
-    /// program that waits.
+    /// An exception of the user that the background thread has caught. The next thread of the
+    /// program that waits throws it.
     std::exception_ptr interruption;
     std::uint64_t joins = 0;  // that have ended
     Rank last_joined = -1;    // in the last of them

@@ -64,7 +64,8 @@ Plan plan_of(const Request& request, int ranks) {
   return {op_of(request.reduction), {request.postscale}};
 }
 
-/// Truncated toward zero. A value outside of the type becomes the nearest one, and NaN becomes 0.
+/// Truncated toward zero. A value out of range becomes the nearest value of the type. NaN becomes
+/// 0.
 template <class T>
 T truncated(double value) {
   if (std::isnan(value)) return 0;
@@ -221,8 +222,8 @@ class Contiguous {
 /// memory is registered. A list of buffers is always copied.
 constexpr Bytes kLarge = 256_KiB;
 
-/// Calls `call` for each large buffer, and once for the others. The sizes are the same on all
-/// ranks.
+/// Calls `call` for each large buffer, and once for all other buffers. The sizes are the same on
+/// all ranks.
 template <class Call>
 void for_large_and_others(std::span<const Buffer> buffers, Call&& call) {
   std::vector<Buffer> others;

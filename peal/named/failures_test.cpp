@@ -180,7 +180,7 @@ TEST(Failures, TheFlightRecordShowsTheNamesInFlight) {
   }
 }
 
-TEST(Failures, AKilledRankWasInTheMiddleOfItsNames) {
+TEST(Failures, TheDiagnosisShowsTheOperationsOfAKilledRank) {
   const TemporaryFolder folder;
   const std::string flights = (folder.path() / "flights").string();
   ASSERT_EQ(::setenv("PEAL_FLIGHT_DIR", flights.c_str(), 1), 0);

@@ -48,31 +48,32 @@ struct Options {
   std::shared_ptr<TimelineSwitch> timeline = std::make_shared<TimelineSwitch>();
 };
 
-/// An agreement is a round: one small all_reduce over the names that each rank has pending. If a
-/// rank has a name that is not in the cache, an all_gather follows. A second one follows if the
-/// requests of a rank are longer than 504 bytes. A rank enters a round as soon as it has a pending
-/// operation, so no timer delays an operation. The thread that waits for an operation runs the
-/// rounds. A background thread runs them for asynchronous operations: at once if the backend makes
-/// asynchronous progress, else after 10 ms in which no thread has waited.
+/// Ranks agree in rounds. A round is one small all_reduce over the names that each rank has
+/// pending. If a rank has a name that is not in the cache, an all_gather follows. A second
+/// all_gather follows if the requests of a rank are longer than 504 bytes. A rank enters a round as
+/// soon as it has a pending operation, so no timer delays an operation. The thread that waits for
+/// an operation runs the rounds. For asynchronous operations, a background thread runs them: at
+/// once if the backend makes asynchronous progress, else after 10 ms in which no thread has waited.
 ///
 /// The class uses all collectives of its group, and the tag 1 of its messages. Give it a group of
 /// its own.
 ///
-/// Order: none between names. Ranks submit an operation with the same name each, before or after
-///   any others. Construction is collective: it compares the options, and makes a group for the
+/// Order: any. Each rank submits an operation with the same name, before or after any other
+///   operations. Construction is collective: it compares the options, and makes a group for the
 ///   stall check. Errors of construction: mismatch, those of ProcessGroup::new_group.
 /// Threads: any number at once.
 /// Errors: submit throws usage for local misuse. wait throws mismatch if ranks have submitted
 ///   different operations under one name, or groups of different sizes: on every rank, and the
 ///   group stays usable. Errors that end the group (peer_lost, timeout, aborted, ...) end all
-///   pending operations on all ranks; each names its operation. An exception of Options::interrupt
-///   also ends the group, and the thread that waits gets it. If no thread waits, the next one does.
+///   pending operations on all ranks; each error names its operation. An exception of
+///   Options::interrupt also ends the group. The waiting thread throws it; without a waiting
+///   thread, the next thread that waits.
 /// Forks: a forked child takes part in no operation. Its calls throw usage.
 class NamedOperations final {
  public:
   NamedOperations(ProcessGroupPtr group, Options options);
-  /// Fails what is pending, on all ranks, with aborted; that ends the group. If nothing is pending,
-  /// the group stays usable.
+  /// Fails the pending operations on all ranks with aborted, which ends the group. Without pending
+  /// operations, the group stays usable.
   ~NamedOperations();
   NamedOperations(const NamedOperations&) = delete;
   NamedOperations& operator=(const NamedOperations&) = delete;
@@ -90,7 +91,7 @@ class NamedOperations final {
   /// Starts the operations, all together if there are several: as a group, if they name one.
   /// Errors: usage (a name that is in flight; a name of more than 64 KiB), unsupported (the
   ///   reduction has no meaning for the type), resource (a thread cannot start), the error that has
-  ///   ended the group. After an error, none has started.
+  ///   ended the group. After an error, no operation has started.
   /// Cost: a lock and an entry in a hash table.
   OperationPtr submit(Submission submission, Waits waits = Waits::kLater);
   std::vector<OperationPtr> submit(std::vector<Submission> submissions,
@@ -103,7 +104,7 @@ class NamedOperations final {
 
   /// Takes part in the operations of the other ranks without data, until all ranks have joined.
   /// Returns the rank (of the group) that joined last, the same on all ranks.
-  /// Threads: threads that call it at once take part in one join.
+  /// Threads: threads that call it at the same time take part in the same join.
   /// Errors: those that end the group.
   Rank join();
   /// The number of joins that have ended.

@@ -25,11 +25,11 @@ class PendingOperations final {
   /// `notes` may be null.
   explicit PendingOperations(std::shared_ptr<FlightNotes> notes) : notes_(std::move(notes)) {}
 
-  /// Whether no operation is in flight; a join is not one.
+  /// Whether no operation is in flight. A join does not count.
   bool empty() const { return by_name_.empty(); }
   bool has_incoming() const { return !incoming_.empty() || join_is_incoming_; }
 
-  /// Errors: usage (a name is in flight); then none of them is added.
+  /// Errors: usage (a name is in flight). Then no operation is added.
   void add(std::span<const OperationPtr> operations);
 
   /// The operations that the agreement does not have yet. The caller adds them to the agreement.
@@ -43,12 +43,12 @@ class PendingOperations final {
 
   // ---- join: all threads that call it at once take part in the same join
   void join();
-  /// Whether the agreement does not know of the join yet. The caller tells the agreement.
+  /// Whether this rank's join is not in the agreement yet. The caller adds it to the agreement.
   bool take_join();
   void all_have_joined();
 
-  /// Completes all with `error`, in the words of each operation. Returns those that the agreement
-  /// had.
+  /// Completes all operations with `error`; each text begins with the operation. Returns the
+  /// operations that were in the agreement.
   std::vector<OperationPtr> fail(const Error& error);
 
   /// When the first of the operations in flight was submitted; there is one.

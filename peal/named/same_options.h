@@ -6,7 +6,7 @@
 
 namespace peal::named {
 
-/// Ranks with different options would make different decisions.
+/// Rejects different options, because the ranks would make different decisions.
 /// Order: collective. Errors: mismatch, on all ranks.
 void require_same(ProcessGroup& group, const Options& options);
 

@@ -18,7 +18,7 @@ inline constexpr std::size_t kLongestNameOfQuestion = 256;
 
 using StallMessage = std::vector<std::uint8_t>;  // of kStallMessageSize bytes
 
-/// Each question of a rank has a number, which the answers repeat: an answer may be late.
+/// Each question of a rank has a number. The answers repeat it, because an answer may be late.
 struct StallQuestion {
   std::uint64_t number = 0;
   std::vector<std::string> names;

@@ -29,7 +29,8 @@ std::string indented(const std::string& text) {
 std::string place_text(const Standing& standing, Timeout answers_within) {
   if (!standing.place) {
     return fmt::format(
-        "\n    its program has not told within {:g} seconds where it is; it may hold Python's GIL",
+        "\n    its program did not say within {:g} seconds what it is doing; it may hold Python's "
+        "GIL",
         std::chrono::duration<double>(answers_within).count());
   }
   return standing.place->empty() ? "" : "\n" + indented(*standing.place);

@@ -22,8 +22,8 @@ constexpr Tag kQuestion(2);
 constexpr Tag kAnswer(3);
 constexpr Tag kPlace(4);
 constexpr Timeout kLeavesWithin = std::chrono::seconds(1);
-/// After this many looks without an answer, a rank may count as stopped. One is not enough: all
-/// processes of the job may have been stopped in it, and go on now.
+/// After this many looks without an answer, a rank may count as stopped. One look is not enough:
+/// all processes of the job may have been stopped during this look, and continue now.
 constexpr int kSilentLooks = 3;
 
 }  // namespace
@@ -99,12 +99,12 @@ void StallWatch::Shared::answer(const StallMessage& message, Rank to) {
       sent->when_completed([reply] {});  // keeps the memory
       now.places_to_tell[to] = question.number;
     });
-    // Outside of the lock: if the next question has come already, its answer takes the lock.
+    // Without the lock: if the next question has already arrived, its answer takes the lock.
     receive_question();
     start_thread();
   } catch (...) {
-    // The group has ended, so no rank asks any more; or this rank lacks memory or threads, and the
-    // other rank reports that it does not answer.
+    // Either the group has ended, and no rank asks any more. Or this rank lacks memory or threads:
+    // then the other rank reports that this rank does not answer.
   }
 }
 
@@ -129,7 +129,8 @@ void StallWatch::Shared::watch() {
       next_look = Clock::now() + period;
     }
   } catch (...) {
-    // The group has ended, and all of its callers know why; or the program's functions have thrown.
+    // Either the group has ended, and its callers have the error. Or functions of the program have
+    // thrown.
   }
 }
 
@@ -169,7 +170,7 @@ void StallWatch::Shared::look() {
   try {
     if (!text.empty()) parts.report(text);
   } catch (...) {
-    // A report must not end the watch.
+    // An error of a report must not end the watch.
   }
 }
 
@@ -186,8 +187,8 @@ void StallWatch::Shared::send_question(Rank rank, const StallQuestion& question)
   to.sent = group.isend(to.question, rank, {.tag = kQuestion, .timeout = kUnlimited});
 }
 
-/// Whether the rank has told everything. Sends the question when the rank has answered the one
-/// before.
+/// Whether the rank has sent all answers. Sends the question when the rank has answered the
+/// previous question.
 bool StallWatch::Shared::is_answered(Rank rank,
                                      const StallQuestion& question,
                                      std::optional<Standing>& standing) {
@@ -213,7 +214,7 @@ bool StallWatch::Shared::is_answered(Rank rank,
   return standing && (standing->place || missing_names({question.names, {}}, *standing).empty());
 }
 
-/// Waits for the answers for a while. Meanwhile other ranks may ask this one.
+/// Waits up to `answers_within` for the answers. Meanwhile other ranks may ask this rank.
 StandingsOfRanks StallWatch::Shared::ask(const Stalled& stalled) {
   ProcessGroup& group = *parts.group;
   const StallQuestion question{++questions, stalled.names};
@@ -266,7 +267,7 @@ StallWatch::~StallWatch() {
   try {
     shared_->parts.group->destroy(kLeavesWithin);
   } catch (...) {
-    // The questions of other ranks are of no interest any more.
+    // This rank ignores further questions of other ranks.
   }
 }
 

@@ -16,17 +16,17 @@
 
 namespace peal::named {
 
-/// A rank answers at once which names it has, on a thread of peal's: a program that does not come
-/// back, or that holds Python's GIL, is not taken for a stopped one. The place of the program
-/// follows, when the program lets it be found. A late answer is as good as an early one. A rank
-/// that leaves several looks in a row without an answer, for longer than the timeout of the group,
-/// is stopped; then the watch ends the group. Threads: one of its own, and those on which the group
-/// calls callbacks of messages.
+/// A thread of peal on each rank answers at once which names the rank has. So a busy program, or a
+/// program that holds Python's GIL, does not count as stopped. A second message says where the
+/// program is, as soon as this can be found. Late answers count too. If a rank leaves a question
+/// unanswered in several looks, for longer than the timeout of the group, its process counts as
+/// stopped, and the watch ends the group.
+/// Threads: one of its own, and those on which the group calls callbacks of messages.
 class StallWatch final {
  public:
   struct Parts {
-    /// A group for the messages of the watch alone: ranks that leave while this rank waits for
-    /// questions end this group, and not that of the operations.
+    /// A group for the messages of the watch alone. If ranks leave while this rank waits for
+    /// questions, only this group ends, and not the group of the operations.
     ProcessGroupPtr group;
     Timeout warning{};
     Timeout shutdown{};  // 0: never
@@ -37,9 +37,11 @@ class StallWatch final {
     std::function<void(const std::string& reason)> abort;
     /// The operations that have waited longer than `warning`.
     std::function<Stalled()> stalled;
-    /// Answers a question of another rank, without its place. Must not wait for the program.
+    /// Answers a question of another rank, without the place of the program. Must not wait for the
+    /// program.
     std::function<Standing(const std::vector<std::string>& names)> standing;
-    /// Where the program is. May wait for the program, as for Python's GIL. Empty: not told.
+    /// Where the program is. May wait for the program, for example for Python's GIL. Empty:
+    /// unknown.
     std::function<std::string()> whereabouts;
   };
 

@@ -124,7 +124,8 @@ TEST(StallWatchTest, ARankThatCannotTellItsPlaceIsAsked) {
     return data[0];
   });
   EXPECT_THAT(results, Each(2));
-  EXPECT_THAT(reports.text(), HasSubstr("1: [x]\n    its program has not told within 3 seconds"));
+  EXPECT_THAT(reports.text(),
+              HasSubstr("1: [x]\n    its program did not say within 3 seconds what it is"));
   EXPECT_THAT(reports.text(), HasSubstr("1: [x]\n    in load_data()"));
   EXPECT_THAT(reports.text(), Not(HasSubstr("does not answer")));
 }

@@ -30,8 +30,8 @@ class Timeline final {
   Timeline(const std::string& path, Rounds rounds);
 
   void submitted(const Request& request, TimePoint at);
-  /// `rank` has submitted the operation with this name. Known of operations that the ranks do not
-  /// remember.
+  /// `rank` has submitted the operation with this name. Called only for operations that are not in
+  /// the cache.
   void rank_is_ready(const std::string& name, Rank rank);
   /// The ranks agree, and the operation begins. Also for an operation that this rank has not
   /// submitted.
@@ -44,7 +44,7 @@ class Timeline final {
   void round_began();
 
  private:
-  /// A name is a process of the trace.
+  /// Each name of an operation is a process of the trace.
   struct Process {
     int number = 0;
     int open = 0;  // phases

@@ -1,8 +1,8 @@
 // The layout of a rank's flight in its file: a header, a table of groups, a ring of the last
 // operations, and a table of operations by name (peal/named). The recorder writes through a
 // mapping, and may be killed at any instruction. The parser (flight_file.h) reads the bytes.
-// Numbers are in the machine's byte order: a file of a machine with another order does not match
-// the magic number.
+// Numbers are in the machine's byte order: if another machine has another order, the magic number
+// in its files does not match.
 //
 // Data that changes while others read consists of words, each written atomically. Where several
 // words belong together, either the last one written marks the others as complete, or one word is a
@@ -103,7 +103,7 @@ inline constexpr std::uint64_t kGroupIsWritten = 1;
 inline constexpr std::uint64_t kGroupIsBackground = 2;
 
 struct GroupRecord {
-  Word written;  // kGroupIsWritten when the rest is written, later perhaps | kGroupIsBackground
+  Word written;        // kGroupIsWritten after the rest is written; may add kGroupIsBackground
   std::uint32_t size;  // of the group; the runs hold fewer ranks if there was no room for all
   std::uint32_t runs;
   char name[kGroupNameSize];

@@ -100,8 +100,8 @@ class FlightRecorder final {
   void left(Departure departure) noexcept;
 
   /// The latest operation of the group that has begun and not ended, for error texts:
-  /// "all_reduce #12 (sum of 1000 f32)". The names in flight, if the group has operations by name.
-  /// Empty if no operation is under way, and in a background group.
+  /// The operation in flight: "all_reduce #12 (sum of 1000 f32)". If the group has operations by
+  /// name, their names. Empty if no operation is in flight, and in a background group.
   /// Cost: a look at each operation of the record.
   std::string current(std::uint8_t group) const;
 

@@ -20,7 +20,7 @@ void NameTable::clear() noexcept {
   std::uninitialized_value_construct(records_.begin(), records_.end());
 }
 
-/// Begins to look behind the latest place, so that ended operations stay readable for long.
+/// Searches from the place after the latest one, so that ended operations stay readable for long.
 NameTable::Place NameTable::take_place() noexcept {
   const std::size_t words = taken_.size();
   const std::size_t first = submitted_.load(memory_order_relaxed) % kNames;

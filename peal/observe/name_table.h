@@ -1,5 +1,6 @@
-// The operations by name of a rank in its flight record, each from its submission to its end, and
-// after its end until another operation needs the place. FlightRecorder has one.
+// The operations by name in a rank's flight record. The record keeps each operation from its
+// submission until its end, and afterwards until another operation needs the place. FlightRecorder
+// has a table.
 #pragma once
 
 #include <array>
@@ -33,8 +34,8 @@ class NameTable final {
   enum class Ending : std::uint8_t { kWell, kFailed };
   void ended(Place place, Ending ending) noexcept;
 
-  /// As names_text, of the group's operations that have not ended: those that have started, or all
-  /// if none has. Empty without one.
+  /// The group's operations that have not ended, as text (names_text): those that have started; if
+  /// no operation has started, all. Empty if all have ended.
   std::string in_flight(std::uint8_t group) const;
 
  private:

@@ -14,7 +14,7 @@
 namespace peal::observe {
 namespace {
 
-/// What peal/named records while the program is in join().
+/// The text that peal/named records while the program is in join().
 constexpr std::string_view kJoin = "join()";
 
 const FlightGroup* group_of_name(const Flight& flight, const FlightName& name) {

@@ -11,8 +11,8 @@
 namespace peal::observe {
 
 /// The diagnosis if a rank waits for an operation by name that other ranks of the group have not
-/// submitted. Takes the operation that waits the longest. Ranks that have called join() are not
-/// missing.
+/// submitted. If there are several, takes the operation that has waited the longest. Ranks that
+/// have called join() do not count as missing.
 std::optional<Diagnosis> named_wait(const JobView& job);
 
 /// The rank's operations by name in flight, of all groups, as names_text.

@@ -51,7 +51,7 @@ TEST(NamedWaits, NothingIsMissingIfAllRanksHaveTheOperation) {
   EXPECT_EQ(named_wait(JobView(flights, {})), std::nullopt);
 }
 
-TEST(NamedWaits, OperationsOfAMomentAreDropped) {
+TEST(NamedWaits, OperationsThatHaveJustBegunAreIgnored) {
   const std::vector<Flight> before = {FlightOf(0, 2).submitted("a", 10)};
   std::vector<Flight> now = {FlightOf(0, 2).submitted("a", 10).submitted("b", 20)};
   drop_transient_operations(before, now);
@@ -59,7 +59,7 @@ TEST(NamedWaits, OperationsOfAMomentAreDropped) {
   EXPECT_EQ(now[0].names[0].text, "a");
 }
 
-TEST(NamedWaits, ADeadRankWasInTheMiddleOfItsNames) {
+TEST(NamedWaits, TheSentenceShowsTheOperationsOfADeadRank) {
   const std::array<Flight, 2> flights = {
       FlightOf(0, 2).did(Operation::kAllReduce, 10, 0).waited(5, 1).submitted("allreduce \"x\"", 9),
       FlightOf(1, 2)
@@ -85,7 +85,7 @@ TEST(NamedWaits, ADeadRankMayHaveBeenBetweenTwoAgreements) {
               HasSubstr("last finished an agreement on operations by name of the group world"));
 }
 
-TEST(NamedWaits, BackgroundGroupsAreNotWhatARankDoes) {
+TEST(NamedWaits, OperationsOfBackgroundGroupsAreIgnored) {
   Flight flight = FlightOf(0, 2).is_in_message(Operation::kRecv, kAnySource, 10);
   const std::array<Flight, 1> blocked = {flight};
   EXPECT_NE(JobView(blocked, {}).unfinished(0), nullptr);

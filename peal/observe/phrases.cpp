@@ -29,8 +29,8 @@ std::vector<std::string> runs_of(const std::vector<Rank>& ranks) {
   return runs;
 }
 
-/// What the operation was for, if its group has operations by name: the names, as names_text. Empty
-/// if the group has none.
+/// If the group has operations by name: the names that the operation served (names_text). Otherwise
+/// empty.
 std::string purpose(const Flight& flight, const FlightOperation& operation) {
   std::vector<std::string> names;
   bool has_names = false;

@@ -19,9 +19,9 @@ std::string length_text(std::chrono::nanoseconds length);
 /// "rank 3", "ranks 0 and 2", "ranks 0 to 6 and 8"; ranks in rising order, at least one.
 std::string ranks_text(const std::vector<Rank>& ranks);
 
-/// "all_reduce #12 (sum of 1000 f32) of the group world". If the group has operations by name,
-/// those in flight, or for a finished operation the last one: `allreduce "x" of the group world`;
-/// "an agreement on operations by name of the group world" without such a name.
+/// "all_reduce #12 (sum of 1000 f32) of the group world". If the group has operations by name:
+/// `allreduce "x" of the group world`, with the names in flight, or for a finished operation the
+/// last name; without such a name, "an agreement on operations by name of the group world".
 std::string operation_text(const Flight& flight, const FlightOperation& operation);
 
 /// "the group world", for the group's number in the flight; "its group" if the record has no name.

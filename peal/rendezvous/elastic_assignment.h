@@ -76,10 +76,9 @@ class ElasticWorker {
 
   /// Asks whether a new round would have other workers. The answer changes once or twice in a
   /// round, and not at the same moment on all ranks: let rank 0 ask, and broadcast its answer.
-  /// Ask after each commit of the state: the first call of a round also notifies the driver that
-  /// this round makes progress. After three rounds in sequence in which a worker fails without
-  /// that, the driver ends the job.
-  /// Cost: one request to the driver, some 50 us.
+  /// Ask after each commit of the state: the first call in a round also notifies the driver that
+  /// the round makes progress. If a worker fails before such a call in three rounds in a row,
+  /// the driver ends the job. Cost: one request to the driver, some 50 us.
   virtual HostChanges host_changes() = 0;
 
   /// Notifies the driver that this worker has the state of the training. Call it in each round,
@@ -101,7 +100,7 @@ class ElasticWorker {
 bool is_elastic(const Environment& environment);
 
 /// Connects to the driver. The identity of the worker is in variables that do not change while the
-/// process lives, so HOROVOD_RANK and similar variables may be renewed in each round.
+/// process lives, so HOROVOD_RANK and similar variables may be updated in each round.
 /// Errors: usage (a variable is missing or wrong; another secret), peer_lost, timeout.
 std::unique_ptr<ElasticWorker> join_elastic_job(const Environment& environment);
 

@@ -1,5 +1,5 @@
-// The arguments of Horovod's operations as Python passes them. A wrong one is a ValueError that
-// names the argument; pybind11 would list the types of all arguments.
+// The arguments of Horovod's operations as Python passes them. A wrong argument is a ValueError
+// that names the argument; pybind11 would list the types of all arguments.
 #pragma once
 
 #include <concepts>

@@ -11,7 +11,7 @@ Cause = Literal["unknown", "killed", "exited", "threw", "aborted", "left", "stop
 
 
 class Facts:
-    """What programs may know of an error of peal. Also a base of the exceptions of peal.horovod."""
+    """The facts about an error of peal, as attributes. Also a base of the exceptions of peal.horovod."""
 
     kind: Kind = "aborted"
     rank: int | None = None

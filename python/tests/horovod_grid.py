@@ -19,8 +19,8 @@ OTHER_DTYPES = [torch.uint16, torch.uint32, torch.uint64, torch.float8_e4m3fn, t
 
 # The end of the function's name in each form.
 SUFFIXES = {"blocking": "", "async": "_async", "in place": "_", "in place, async": "_async_"}
-# In these forms, the function is blocking, if it has such a form. joined: of the rank that has not joined. all
-# allowed: after init(while_joined="all").
+# The added forms call the blocking function, if it exists. joined: rank 0 calls it while all other ranks are in
+# join. all allowed: after init(while_joined="all").
 FORMS = [*SUFFIXES, "process set", "joined", "joined, all allowed"]
 REDUCTIONS = ["allreduce", "grouped_allreduce", "reducescatter", "grouped_reducescatter", "sparse_allreduce"]
 MOVES = ["allgather", "grouped_allgather", "broadcast", "alltoall"]
@@ -84,7 +84,7 @@ def _name_of(case: Case) -> str:
 
 @dataclass
 class Task:
-    """What a rank passes to a function, and what it gets."""
+    """The arguments of a rank, and the expected result."""
 
     argument: Any
     result: Any
@@ -93,7 +93,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Place:
-    """This rank among those that take part: in `ranks`, those with data; the others have joined."""
+    """This rank and the ranks that take part. `ranks` have data; the others have joined."""
 
     rank: int
     members: list[int]
@@ -129,7 +129,7 @@ def _reducescatter(case: Case, place: Place, shape: tuple[int, ...] = (5, 3)) ->
 
 
 def _sparse_allreduce(case: Case, place: Place) -> Task:
-    def part(rank: int) -> Tensor:  # one index is there twice, and one on all ranks
+    def part(rank: int) -> Tensor:  # one index occurs twice, and another on all ranks
         return torch.sparse_coo_tensor(torch.tensor([[rank, rank, 6]]), values(rank, (3, 2), case.dtype), (7, 2))
 
     parts = [part(r) for r in place.ranks]

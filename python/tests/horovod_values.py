@@ -53,8 +53,8 @@ def reduced(parts: list[Tensor], op: int, before: float = 1.0, after: float = 1.
 
 
 def adasum(parts: list[Tensor]) -> Tensor:
-    """Pairs by the binary digits of the ranks. Ranks beyond a power of two are combined with the first ones
-    before."""
+    """Combines pairs of ranks, by the binary digits of the ranks. First combines the ranks beyond a power of two
+    with the first ranks."""
     parts = list(parts)
     power = 1 << (len(parts).bit_length() - 1)
     for extra in range(power, len(parts)):
@@ -95,7 +95,7 @@ def layouts(tensor: Tensor) -> Iterator[Tensor]:
 
 
 class Checks:
-    """Collects what differs from the expected."""
+    """Collects differences from the expected values."""
 
     def __init__(self) -> None:
         self.failures: list[str] = []

@@ -166,7 +166,7 @@ TEST(ElasticTest, AProgramThatFailsInEachRoundIsNotStartedForEver) {
   EXPECT_THAT(ended.output,
               AllOf(HasSubstr("peal: round 3 begins"),
                     Not(HasSubstr("peal: round 4 begins")),
-                    HasSubstr("workers failed in 3 rounds in sequence before a commit"),
+                    HasSubstr("workers failed in 3 rounds in a row before a commit"),
                     HasSubstr("  | round 3 has a bug"),
                     HasSubstr("peal: why: The process of rank 0 ended with exit code 9"),
                     HasSubstr("peal: see peal why ")));

@@ -19,7 +19,8 @@ Error error_of(Call&& call) {
   return Error(ErrorKind::kBug, "nothing was thrown");
 }
 
-/// The message of the usage error that `call` throws; if it throws none, a text that says so.
+/// The message of the usage error that `call` throws. If it throws another error, or does not
+/// throw, a text that says so.
 template <class Call>
 std::string usage_error_of(Call&& call) {
   const Error error = error_of(std::forward<Call>(call));

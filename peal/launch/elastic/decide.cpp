@@ -85,9 +85,9 @@ std::string names_of_failed(const State& state, TimePoint after = TimePoint::min
   return text;
 }
 
-/// All workers have ended, and at least one well. If a worker has announced its end, the training
-/// is complete. Otherwise exit code 0 may have come too early: the others lose this worker, and
-/// fail.
+/// All workers have ended, and at least one ended well. If a worker has announced its end, the
+/// training is complete. Otherwise exit code 0 may have come too early: the other workers then lose
+/// this worker, and fail.
 Decision end_after_success(const View& view) {
   const Worker* last = nullptr;  // that ended well
   for (const Worker& worker : view.state.workers) {
@@ -121,7 +121,7 @@ Maybe end_of_job(const View& view) {
   }
   if (!view.is_closing() && fruitless_rounds(state) >= kMostFruitlessRounds) {
     return end_badly(
-        fmt::format("workers failed in {} rounds in sequence before a commit, so the "
+        fmt::format("workers failed in {} rounds in a row before a commit, so the "
                     "program seems to have a bug; in round {} failed: {}",
                     fruitless_rounds(state),
                     state.round,
@@ -222,7 +222,8 @@ std::string too_few(const View& view, int size) {
   int slots = 0;
   for (const Host& host : view.state.hosts) slots += host.is_found ? host.slots : 0;
   return fmt::format(
-      "only {} came within {} s (--elastic-timeout), but the job needs at least {} (--min-np); the "
+      "only {} became ready within {} s (--elastic-timeout), but the job needs at least {} "
+      "(--min-np); the "
       "hosts have {} slot{}",
       workers(size),
       seconds(view.options.timeout),

@@ -66,8 +66,8 @@ inline constexpr Duration kToLeave = std::chrono::seconds(30);
 /// takes them all.
 inline constexpr Duration kToJoin = std::chrono::seconds(30);
 
-/// After this many rounds in sequence without a commit, in which a worker fails by itself, the job
-/// ends: the program has a bug that a new round does not cure.
+/// The job fails after this many rounds in a row in which a worker fails by itself before a
+/// commit. Then the program has a bug that a new round does not fix.
 inline constexpr int kMostFruitlessRounds = 3;
 
 /// Call it again after each action but Wait, and after each event.
@@ -76,15 +76,19 @@ inline constexpr int kMostFruitlessRounds = 3;
 ///   The first round begins when all started workers ask for it, at least min_ranks.
 ///   A later round begins as soon as every worker of the current round asks for it or has ended,
 ///     with at least min_ranks workers that ask, one of them with the state of the training.
-///   Workers of new slots wait until the workers of the round ask. These learn of them when they
-///     are ready.
-///   After the first worker that ends well, or says so, no workers start. Rounds for workers that
-///     still ask need no min_ranks.
-///   The job ends well when all workers have ended and one of them well. It ends badly when no
-///     worker with the state is left and none has ended well; when all workers fail before the
-///     first round; at the reset limit; when min_ranks is not reached within the timeout; after
-///     kMostFruitlessRounds; and when workers of the last round fail after the last worker that
-///     ended well, and no worker has announced its end.
+///   Workers of new slots wait until the workers of the round ask. The workers of the round are
+///     notified when the new workers are ready.
+///   After the first worker that ends well, or announces its end, no workers start. Rounds for
+///     workers that still ask need no min_ranks.
+///   The job ends well when all workers have ended, and at least one of them ended well.
+///   Exceptions, in which the job ends badly:
+///     - no worker with the state is left, and no worker has ended well;
+///     - all workers fail before the first round;
+///     - the reset limit is exceeded;
+///     - min_ranks is not reached within the timeout;
+///     - kMostFruitlessRounds are reached;
+///     - workers of the last round fail after the last worker that ended well, and no worker has
+///       announced its end.
 ///   A worker of the round that has not asked within the timeout, while others wait, is stopped.
 Decision decide(TimePoint now, const State& state, const ElasticOptions& options);
 

@@ -118,10 +118,10 @@ TEST(DecideTest, TooFewSlotsEndTheJobAtTheTimeout) {
   job.now += milliseconds(9'999);
   EXPECT_THAT(job.act(), ElementsAre());
   job.now += milliseconds(1);
-  EXPECT_THAT(
-      job.act(),
-      ElementsAre(HasSubstr("only 1 worker came within 10 s (--elastic-timeout), but the job "
-                            "needs at least 2 (--min-np); the hosts have 1 slot")));
+  EXPECT_THAT(job.act(),
+              ElementsAre(HasSubstr(
+                  "only 1 worker became ready within 10 s (--elastic-timeout), but the job "
+                  "needs at least 2 (--min-np); the hosts have 1 slot")));
 }
 
 TEST(DecideTest, AfterAFailureTheOthersContinueAndTheHostIsBarredForAWhile) {
@@ -350,7 +350,7 @@ TEST(DecideTest, RoundsThatFailBeforeACommitEndTheJob) {
   EXPECT_THAT(job.act(), ElementsAre("round 2 3"));
   job.fail(2);  // and worker 3 has not asked yet
   EXPECT_THAT(job.act(),
-              ElementsAre("end: workers failed in 3 rounds in sequence before a commit, so "
+              ElementsAre("end: workers failed in 3 rounds in a row before a commit, so "
                           "the program seems to have a bug; in round 3 failed: b[0]"));
 }
 

@@ -363,7 +363,7 @@ void Driver::say(const std::string& text) {
   screen_.line(Channel::kErr, "", fmt::format("peal: {}", text));
 }
 
-/// Shows the failures that the user does not know of yet.
+/// Reports the failures that have not been reported yet.
 void Driver::say_failures() {
   for (ElasticEnd& end : report_.ends) {
     if (end.how != ElasticEnd::How::kFailed || std::exchange(end.is_shown, true)) continue;

@@ -78,7 +78,7 @@ class Driver final {
   std::string discovery_problem_;     // of the last run
   bool has_hosts_ = false;            // whether a run has succeeded
   std::mt19937_64 random_{std::random_device{}()};
-  std::set<std::string> unusable_hosts_;            // that the user knows of
+  std::set<std::string> unusable_hosts_;            // that have been reported
   std::string over_ = "the launcher ends the job";  // for workers that ask
   ElasticReport report_;
   RoundRecords records_;

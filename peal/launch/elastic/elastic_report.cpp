@@ -20,8 +20,8 @@ using How = ElasticEnd::How;
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// Of the last round, or before the first one; workers that were not members yet come last. Null if
-/// no worker has failed then.
+/// The main failure of the last round, or of the time before the first round. Workers that were not
+/// members yet come last. Null if no worker failed in this time.
 const ElasticEnd* main_failure(const ElasticReport& report) {
   const LaunchReport round = ends_of_last_round(report);
   const ProcessEnd* const member = main_failure(round);
@@ -43,7 +43,7 @@ std::string last_lines(const ElasticReport& report) {
   return text;
 }
 
-/// The failures that the user does not know of.
+/// The failures that have not been reported.
 std::string new_failures(const ElasticReport& report) {
   std::string text;
   std::size_t count = 0;

@@ -61,9 +61,9 @@ struct ElasticReport {
 /// "worker localhost[0] (rank 2 of round 1, pid 4711) was killed by SIGKILL after 3.2 s"
 std::string describe(const ElasticEnd& end);
 
-/// The end of a member of a round, as of a rank.
+/// Converts the end of a member of a round to the end of a rank.
 ProcessEnd as_process_end(const ElasticEnd& end);
-/// The ends of the members of the last round, as of a launch.
+/// The ends of the members of the last round, as the report of a launch.
 LaunchReport ends_of_last_round(const ElasticReport& report);
 
 /// 0 if the job ended well. Otherwise the code of the main failure, as a shell gives it: the first
@@ -73,9 +73,9 @@ LaunchReport ends_of_last_round(const ElasticReport& report);
 /// missing.
 int exit_code(const ElasticReport& report);
 
-/// Why the job ended: the reason, the failures that the user was not told while the job ran, the
+/// Why the job ended: the reason, the failures that were not reported while the job ran, the
 /// last lines of the main failure, and the diagnosis from the records. If the job ended well, one
-/// line about losses on the way; empty without any.
+/// line about losses on the way; empty without losses.
 std::string describe(const ElasticReport& report);
 
 }  // namespace peal::launch

@@ -12,7 +12,7 @@
 
 namespace peal::launch::elastic {
 
-/// How many rounds keep their records in a private place. Each takes some 400 KB for each rank.
+/// How many rounds keep their records in a private place. Each takes some 430 KB for each rank.
 inline constexpr int kRoundsKept = 16;
 
 class RoundRecords final {
@@ -20,9 +20,9 @@ class RoundRecords final {
   /// `place`: the records of all rounds, with a folder for each. `job`: PEAL_JOB.
   RoundRecords(RecordPlace place, std::string job);
 
-  /// Creates the folder of the round, or removes the ends that an earlier job left there. In a
-  /// private place, removes the folder of the oldest round that is not kept. Returns the path;
-  /// empty if there are no records, or if the folder cannot be created.
+  /// Creates the folder of the round. If it exists, removes the ends of ranks of an earlier job. In
+  /// a private place, also removes the folder of the round that is kRoundsKept older. Returns the
+  /// path; empty if there are no records, or if the folder cannot be created.
   std::string begin(int round);
   /// Stores how a rank of the round has ended. A failed write is ignored.
   void add(const ElasticEnd& end) const;
@@ -37,7 +37,8 @@ class RoundRecords final {
 
 namespace peal::launch {
 
-/// As `examine` of a launch, for the last round of an elastic job that has failed.
+/// Like `examine` of a launch (post_mortem.h), for the last round of an elastic job that has
+/// failed.
 std::optional<PostMortem> examine(const ElasticReport& report,
                                   const RecordPlace& place,
                                   const std::string& job,

@@ -15,8 +15,8 @@ namespace peal::launch {
 /// round whenever workers come or go, by the rules of elastic/decide.h. Returns when the job has
 /// ended and no process of it is left.
 ///
-/// `options.ranks` is not used. `records`: the ranks of round 2 keep their records in its folder
-/// round-2. `program`: the path of options.command.front(). `inherited`: the environment of the
+/// `options.ranks` is not used. `records`: round 2 keeps its records in the folder round-2
+/// there. `program`: the path of options.command.front(). `inherited`: the environment of the
 /// launcher. The lines of a worker begin with its host and slot, because its rank changes:
 /// "localhost[0] ". Logs: <log_directory>/localhost-0.out and .err, or localhost-0/stdout and
 /// stderr; the n-th worker on a slot: localhost-0.<n>.out. Losses and new rounds are reported on

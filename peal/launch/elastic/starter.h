@@ -14,11 +14,11 @@ class Starter {
  public:
   virtual ~Starter() = default;
 
-  /// Why no process can be started on the host, and what to do; empty: it can. Only the first call
-  /// for a name may ask the name service.
+  /// Why no process can start on the host, and what to do. Empty: a process can start. Only the
+  /// first call for a name may ask the name service.
   virtual std::string problem_with(const std::string& host) = 0;
-  /// Starts a process on a host without a problem. `command.rank` is its number, in the guard's
-  /// events too. The caller closes its copies of `out` and `err` afterwards.
+  /// Starts a process on a host without a problem. `command.rank` is the number of the process,
+  /// also in the guard's events. The caller closes its copies of `out` and `err` afterwards.
   /// Errors: resource.
   virtual void start(const std::string& host, const RankCommand& command, int out, int err) = 0;
   /// Sends a signal to the process and its group, if it still runs.

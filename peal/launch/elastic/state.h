@@ -48,7 +48,7 @@ struct Worker {
   Phase phase = Phase::kStarting;
   TimePoint since{};               // the beginning of the phase
   std::optional<Rank> rank{};      // in the current round; nothing: it is not a member
-  bool has_state = false;          // of the training: it was in the first round, or has said so
+  bool has_state = false;          // of the training: from the first round, or received
   bool is_told_to_end = false;     // a leaving worker that was asked to end by a signal
   bool has_announced_end = false;  // it has said that it will end well
   friend bool operator==(const Worker&, const Worker&) = default;
@@ -63,9 +63,9 @@ struct State {
   std::vector<Worker> workers;            // worker i at i; ended workers stay
   int round = 0;                          // 0: none has begun
   HostChanges told = HostChanges::kNone;  // what the workers of this round can know
-  bool has_progress = false;              // a worker of this round has come to a commit
+  bool has_progress = false;              // a worker of this round has reached a commit
   bool has_own_failure = false;           // a worker of this round has failed by itself
-  int fruitless = 0;  // earlier rounds in sequence that had an own failure and no progress
+  int fruitless = 0;  // the latest earlier rounds with an own failure and without progress
   friend bool operator==(const State&, const State&) = default;
 };
 
@@ -78,14 +78,14 @@ int worker_started(State& state, TimePoint now, const std::string& host, int slo
 /// A worker without the state is as a new one from now on: it has no rank.
 void worker_asked(State& state, TimePoint now, int worker);
 void worker_synchronized(State& state, int worker);
-/// The worker has come to a commit, or to another check for changes of the hosts.
+/// The worker has reached a commit, or another check for changes of the hosts.
 void worker_progressed(State& state, int worker);
 void worker_finishes(State& state, TimePoint now, int worker);
 
 enum class WorkerEnd : unsigned char {
   kWell,
   kFailed,  // by itself: an exit code, or a crash
-  kKilled,  // by a signal that came from outside, such as SIGKILL
+  kKilled,  // by a signal from outside, such as SIGKILL
 };
 
 /// `status` as waitpid(2) gives it.
@@ -115,7 +115,8 @@ struct Member {
 /// members have lost their slots: they leave.
 void round_began(State& state, TimePoint now, const std::vector<Member>& members);
 
-/// How many rounds in sequence, the current one included, had an own failure and no progress.
+/// The number of rounds in a row, the current round included, with an own failure and without
+/// progress.
 int fruitless_rounds(const State& state);
 
 /// Whether the worker's slot still exists.

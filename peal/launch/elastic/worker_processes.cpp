@@ -30,7 +30,7 @@ WorkerProcesses::WorkerProcesses(const LaunchOptions& options,
 void WorkerProcesses::prepare(int workers) {
   shares_ = divide_cores(usable_cores(), workers, cpu_quota());
   constexpr long kForOthers = 64;
-  constexpr long kForEach = 16;  // two pipes, two logs, connections to the store; and some to come
+  constexpr long kForEach = 16;  // two pipes, two logs, connections to the store, and a reserve
   allow_open_files(kForOthers + kForEach * workers, fmt::format("starting {} workers", workers));
 }
 

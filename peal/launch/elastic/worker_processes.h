@@ -25,16 +25,16 @@ class WorkerProcesses final {
                   WorkerOutputs& outputs,
                   Starter& starter);
 
-  /// Divides the cores of this machine among as many workers, and allows as many descriptors as
-  /// they need. Errors: resource.
+  /// Divides the cores of this machine among this number of workers, and allows the descriptors
+  /// that they need. Errors: resource.
   void prepare(int workers);
 
   /// Starts the process of a worker. `process` is the number by which the guard knows it.
   /// `attempt`: this is the n-th worker on the slot, from 1. Errors: resource.
   void start(const Worker& worker, int process, int attempt);
-  /// The worker of a process that has not ended.
+  /// The worker of the process; nothing if the process has ended.
   std::optional<int> worker_of(int process) const;
-  /// The process has ended, or was not started.
+  /// Call this when the process of the worker has ended or could not start.
   void ended(int worker);
 
   /// Sends SIGTERM, and SIGKILL after the grace.

@@ -81,7 +81,7 @@ class DistributedOptimizer final : public Base {
 
   void set_backward_passes_per_step(int passes) { exchange_->set_backward_passes_per_step(passes); }
 
-  /// Gives up what backward has started.
+  /// Drops the reductions that backward has started.
   void load(torch::serialize::InputArchive& archive) override {
     exchange_->forget();
     Base::load(archive);

@@ -24,10 +24,10 @@ struct DistributedOptions {
   std::vector<Tensors> groups = {};
   /// More than 0: all parameters in this number of groups; not together with `groups`.
   int num_groups = 0;
-  /// How sparse gradients travel. kSparse: as entries, by all-gathers. A rank learns from a
-  /// gradient that a parameter has sparse ones. So each rank needs such a gradient in the first
-  /// step: a rank without one sends dense zeros by an all-reduce, and the ranks wait for each
-  /// other. Use kAsDense if ranks may miss gradients of sparse parameters.
+  /// How sparse gradients travel. kSparse: as entries, by all-gathers. A rank recognizes a sparse
+  /// parameter by its first gradient, so each rank needs such a gradient in the first step.
+  /// Otherwise the rank sends dense zeros by an all-reduce, and the ranks wait for each other. Use
+  /// kAsDense if ranks may miss gradients of sparse parameters.
   enum class SparseGradients : std::uint8_t {
     kSparse,
     kAsDense

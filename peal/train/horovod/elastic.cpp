@@ -214,7 +214,7 @@ bool has_ended_the_group(const Error& error) {
           error.kind() != ErrorKind::kMismatch);
 }
 
-/// Counts errors in sequence without a commit between them.
+/// Counts errors in a row without a commit between them.
 class Restarts {
  public:
   explicit Restarts(const State& state) : state_(state), commits_(state.commits()) {}

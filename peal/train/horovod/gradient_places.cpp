@@ -39,7 +39,8 @@ class ParametersOfOptimizer final : public train::ModelTensors {
 
 bool has_place(const Tensor& parameter) { return parameter.is_cpu() && parameter.requires_grad(); }
 
-/// Whether the program has the tensor of the place: beside the parameter's list and the bucket.
+/// Whether the program still has the tensor of the place. The parameter's list and the bucket hold
+/// a reference each.
 bool is_kept(const TrainedParameter& parameter) {
   return parameter.place.use_count() > 2 || parameter.place.storage().use_count() > 1;
 }
@@ -71,7 +72,7 @@ TrainedParameter* GradientPlaces::place_of(std::size_t parameter) {
 Tensor GradientPlaces::computed(std::size_t parameter, const Tensor& gradient) {
   const train::PlacesPaused paused;
   TrainedParameter* const place = place_of(parameter);
-  // Autograd adds to a gradient that is there, wherever it is.
+  // If the parameter already has a gradient, autograd adds to it, in the memory where it is.
   if (place == nullptr || !gradient.defined() || place->tensor.grad().defined() ||
       torch::GradMode::is_enabled() || is_kept(*place)) {
     return gradient;

@@ -12,9 +12,9 @@
 namespace peal::hvd {
 
 /// Gives each dense gradient on the CPU a place in memory of the group, so that its reduction needs
-/// no copy. parameter.grad() is that place, unless the program still has a tensor of an earlier
-/// step there: then this step's gradient is a tensor of autograd's own. So no tensor that the
-/// program keeps is overwritten.
+/// no copy. parameter.grad() is in that place. Exception: if the program still has a tensor of an
+/// earlier step there, autograd allocates this step's gradient. So no tensor that the program keeps
+/// is overwritten.
 /// Threads: one at a time.
 class GradientPlaces final {
  public:
@@ -25,7 +25,7 @@ class GradientPlaces final {
 
   /// For GradientCalls::computed.
   torch::Tensor computed(std::size_t parameter, const torch::Tensor& gradient);
-  /// Autograd need not look for the place of this gradient any more.
+  /// The gradient is complete: autograd does not need its place any more in this step.
   void accumulated(std::size_t parameter);
   /// Expects the gradients of the next step, on the calling thread.
   void begin_step();

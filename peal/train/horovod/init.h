@@ -47,8 +47,8 @@ struct InitOptions {
 ///   or no ranks), mismatch (ranks pass different process sets), those of init_process_group.
 void init(const InitOptions& options = {});
 
-/// Ends what is pending with aborted, also operations for which other threads wait, and leaves the
-/// other ranks. Does nothing before init.
+/// Fails the pending operations with aborted, also those for which other threads wait, and leaves
+/// the other ranks. Does nothing before init.
 /// Threads: no other thread starts operations meanwhile.
 void shutdown();
 

@@ -1,4 +1,4 @@
-// What init makes of its options, its settings and the environment. Used by context.cpp.
+// How init evaluates its options, its settings and the environment. Used by context.cpp.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ namespace peal::hvd {
 /// "[0, 2]"
 std::string text_of(const std::vector<Rank>& ranks);
 
-/// The environment of this process, without Horovod's names of the rank of an outer job: a rank of
-/// `peal run` may start an inner job, for example by torchrun, which sets only RANK.
+/// The environment of this process, without HOROVOD_RANK and similar variables of an outer job. A
+/// rank of `peal run` may start an inner job, for example by torchrun, which sets only RANK.
 Environment environment_of_rank();
 
 /// The host of this rank, and its numbers if the launcher gives them.

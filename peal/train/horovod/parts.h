@@ -21,7 +21,7 @@ using Submission = named::NamedOperations::Submission;
 
 struct Name {
   std::string text;
-  bool is_given;  // else the name is used once
+  bool is_given;  // by the caller; otherwise the name is used once
 };
 
 /// "allreduce.<name>", "grouped_allreduce.<name>", "allreduce.noname.<n>".

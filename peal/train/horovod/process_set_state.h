@@ -68,8 +68,8 @@ class ProcessSetState final {
   /// Keeps `operation` until it has ended.
   void keep(std::unique_ptr<InFlight> operation);
 
-  /// Fails what is pending, waits until other threads have left the operations, and leaves the
-  /// set's group.
+  /// Fails the pending operations, waits until other threads have left the operations, and leaves
+  /// the set's group.
   void close();
 
  private:
@@ -89,7 +89,7 @@ class ProcessSetState final {
   mutable Guarded<Parts> parts_;
   std::array<std::atomic<std::uint64_t>, kKinds> numbers_ = {};
   Guarded<std::uint64_t> joins_{0};
-  /// Lives as long as the operations, which use the memory of what is kept.
+  /// Must live as long as the operations, because they use the memory of the kept objects.
   std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
 };
 

@@ -16,7 +16,7 @@ using Waits = named::NamedOperations::Waits;
 
 // Errors of each: usage (before init; this rank is not in the set; a tensor that the operation
 // cannot have; a name in flight), unsupported (a type that peal::DType lacks; a layout; a reduction
-// that has no meaning for the type). Then nothing has started.
+// that has no meaning for the type). Then no operation has started.
 
 PendingPtr start_allreduce(at::TensorList tensors,
                            Form form,

@@ -27,7 +27,7 @@ def main() -> None:
     problem = _problem_of_module(program) if is_module else _problem_of_script(program)
     if problem:
         print(f"python -m peal.horovod: {problem}", file=sys.stderr)
-        sys.exit(2)  # as Python
+        sys.exit(2)  # the exit code of python for a missing script
     install()
     _hide_own_calls()
     sys.argv = arguments
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _problem_of_script(script: str) -> str:
-    """Why the script cannot run, or nothing."""
+    """Why the script cannot run; empty if it can."""
     path = Path(script)
     if path.is_dir():
         return "" if (path / "__main__.py").exists() else f"the folder {script} has no __main__.py"
@@ -52,13 +52,13 @@ def _problem_of_script(script: str) -> str:
 
 
 def _problem_of_module(module: str) -> str:
-    # Not the whole name: the search for an inner module would import the outer ones.
+    # Not the whole name: the search for a module in a package imports the package.
     outermost = module.partition(".")[0]
     return "" if importlib.util.find_spec(outermost) else f"No module named {outermost!r}"
 
 
 def _hide_own_calls() -> None:
-    """From now on, the traceback of an exception that ends the program begins in the program."""
+    """From now on, the traceback of an uncaught exception shows only calls of the program, not of this module."""
     previous = sys.excepthook
 
     def excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:

@@ -36,8 +36,8 @@ _NOT_HERE = {f"horovod.{name}" for name in ("keras", "mxnet", "ray", "spark", "t
 
 
 class _NotBuilt(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules that peal does not have, and explains so at their import. As in an installed Horovod
-    that was built for torch only, these modules exist but cannot be imported."""
+    """Finds modules of Horovod that peal does not have. Their import fails with an explanation, as in a Horovod
+    that was built for torch only."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None,
                   target: ModuleType | None = None) -> ModuleSpec | None:

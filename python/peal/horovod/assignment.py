@@ -26,7 +26,7 @@ def next_round() -> None:
 
 @functools.cache
 def _end_without_traceback() -> None:
-    """The program of a removed worker has done nothing wrong, so stderr gets one line."""
+    """Prints one line instead of a traceback, because the program of a removed worker has made no error."""
     previous = sys.excepthook
 
     def excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
@@ -44,6 +44,6 @@ def host_changes() -> int:
 
 
 def mark_synchronized() -> None:
-    """Tells the driver that this worker has the state of the training. A worker that joined, and is lost
-    before that, leaves nothing behind from which others could continue."""
+    """Tells the driver that this worker has the state of the training. If a worker is lost
+    before that, other workers cannot continue from its state."""
     hvd.elastic_mark_synchronized()

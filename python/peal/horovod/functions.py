@@ -222,8 +222,9 @@ def allgather_object(obj: Any, name: str | None = None, *,
 
 
 def _room_for(length: int) -> tuple[int, str]:
-    """The bytes that travel for an object, and the last part of the name. Small objects travel as a power of two
-    bytes, each under a name of its own: operations of a known name and shape need no new announcement."""
+    """How many bytes to send for an object of this length, and the last part of the operation's name. For small
+    objects this is a power of two, and each power has its own name. So the name and the shape repeat, and the
+    ranks need no new announcement."""
     if length > _SMALL:
         return length, ".t"
     room = 1 << max(length - 1, 63).bit_length()

@@ -21,7 +21,7 @@ WhileJoined = Literal["allreduce", "all"]
 
 @dataclass(frozen=True)
 class _Arguments:
-    """Of init."""
+    """The arguments of `init`."""
 
     ranks: list[int] | None = None
     sets: tuple[ProcessSet, ...] = ()
@@ -38,8 +38,9 @@ def init(comm: Any = None, process_sets: Sequence[ProcessSet] | str | None = Non
     a launcher, the job is this one process. Reads the environment variables HOROVOD_*.
 
     comm: the ranks that take part, as a list; None for all. process_sets: sets to register, or "dynamic"
-    for `add_process_set` later. while_joined: what ranks that have called `join` allow: "allreduce" only, or
-    "all" operations, to which they contribute no rows. The same on all ranks. A second call does nothing.
+    for `add_process_set` later. while_joined: the operations that may run while ranks are in `join`: "allreduce"
+    only, or "all"; joined ranks then contribute no rows. Must be the same on all ranks. A second call does
+    nothing.
 
     Errors: ValueError (the job cannot start; an mpi4py communicator, since peal is not built on MPI).
     """
@@ -74,7 +75,7 @@ def _ranks_of(comm: Any) -> list[int] | None:
 
 
 def _start(arguments: _Arguments, sets: Sequence[ProcessSet]) -> None:
-    """`sets`: those that still exist."""
+    """`sets`: the process sets of `arguments` that still exist."""
     global _last
     ranks_of_sets = []
     for one in sets:
@@ -88,8 +89,8 @@ def _start(arguments: _Arguments, sets: Sequence[ProcessSet]) -> None:
 
 
 def start_again(ranks: int | None) -> None:
-    """As init with the arguments of the last time, after an elastic reset. `ranks`: the new number of
-    ranks, if known. Sets of which a rank does not exist are left out."""
+    """Calls init with its last arguments, after an elastic reset. `ranks`: the new number of ranks, if
+    known. Leaves out sets of which a rank no longer exists."""
     sets = [one for one in _last.sets if one.ranks is not None]
     _start(_last, sets if ranks is None else _sets.remaining(sets, ranks))
 
@@ -136,8 +137,8 @@ is_homogeneous = hvd.is_homogeneous
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
-    """Writes what happens to each operation to a file for chrome://tracing or Perfetto. The file can be
-    loaded at every moment.
+    """Writes what happens to each operation to a file for chrome://tracing or Perfetto. The file is
+    complete at every moment.
 
     Errors: ValueError without HOROVOD_TIMELINE at init (DYNAMIC, or a path), and for a file that cannot be
     written.

@@ -229,7 +229,7 @@ def alltoall_async(tensor: Tensor, splits: Sequence[int] | Tensor | None = None,
 
 
 def _splits_of(splits: Sequence[int] | Tensor | None) -> Tensor | None:
-    """As a tensor of int32. The other checks of splits need the number of ranks, and are those of C++."""
+    """Converts the splits to a tensor of int32. C++ makes the other checks, which need the number of ranks."""
     if splits is None:
         return None
     if not isinstance(splits, Tensor):

@@ -92,7 +92,7 @@ def _wide(channels: Tensor, like: Tensor) -> Tensor:
 
 
 def _name(what: str, tensor: Tensor) -> str:
-    """A name for each shape: operations of a known name and shape need no new announcement."""
+    """A name for each shape: the ranks need no new announcement if a name and its shape repeat."""
     return f"sync_batch_norm.{what}.{tensor.shape[-1]}"
 
 

@@ -33,6 +33,6 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
     - HorovodInternalError, such as a lost rank: restores the last commit and calls the function again.
     - HostsUpdatedInterrupt, from `state.commit()`: calls the function again with the present state.
     - HorovodMismatchError: passes through, because a further try would fail in the same way. So does the
-      tenth error in sequence without a commit.
+      tenth error in a row without a commit.
     """
     return run_fn(func, reset)

@@ -135,7 +135,7 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], None]) -> Callable[...,
 
 
 class _Restarts:
-    """Counts errors in sequence without a commit between them."""
+    """Counts errors in a row without a commit between them."""
 
     def __init__(self, state: State) -> None:
         self._state = state

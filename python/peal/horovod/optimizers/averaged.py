@@ -1,4 +1,4 @@
-"""Optimizers that reduce gradients: all reductions but Adasum."""
+"""Optimizers that reduce gradients, for all operators but Adasum."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REDUCED_TWICE = (
 
 
 class Averaged(Wrapper):
-    """Reduces gradients. op: any but Adasum."""
+    """Reduces gradients. `op` is not Adasum."""
 
     _group_of: dict[Tensor, tuple[Tensor, ...]]
 
@@ -33,7 +33,7 @@ class Averaged(Wrapper):
             if groups == 0:
                 self._group_of = {}
                 return
-            # In rank 0's order of the parameters, which are sometimes in a set or dict of the program.
+            # Rank 0's order of the parameters: if the program keeps them in a set, the order differs between ranks.
             order = broadcast_object([self._parameter_names[p] for p in self._hooked],
                                      (self.process_set.ranks or [0])[0], "optimizer_groups", self.process_set)
             place = {name: i for i, name in enumerate(order)}
@@ -140,7 +140,7 @@ class Averaged(Wrapper):
         self._tell_old_schedulers()
         return super().step(closure)  # type: ignore[misc]
 
-    # The step of the optimizer's class runs torch's hooks for steps: not a second time around this one.
+    # The step of the optimizer's class runs torch's step hooks. This mark prevents a second run around this step.
     step.hooked = True  # type: ignore[attr-defined]
 
     def _reducing(self, closure: Callable[[], Any]) -> Callable[[], Any]:
@@ -154,8 +154,8 @@ class Averaged(Wrapper):
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
-        """torch's GradScaler.step asks this first, before it searches the gradients for infinities. So the
-        reductions end here, and all ranks search the same gradients."""
+        """torch's GradScaler.step reads this before it searches the gradients for infinities. So the reductions
+        end here, and all ranks search the same gradients."""
         if self._should_synchronize and self._hooked and not self._synchronized:
             self.synchronize()
             self._by_scaler = True
@@ -173,7 +173,7 @@ def _gradient(p: Tensor) -> Tensor:
 
 
 def _put(p: Tensor, reduced: Tensor) -> None:
-    """The reduced gradient into p.grad. Without compression it is there already."""
+    """Copies the reduced gradient into p.grad. Without compression it is already there."""
     grad = _gradient(p)
     if grad.is_sparse:
         p.grad = _sparse_again(reduced, grad)

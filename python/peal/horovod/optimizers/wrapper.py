@@ -26,8 +26,8 @@ _ZEROED_TOO_EARLY = (
 
 
 class Wrapper:
-    """What the wrapped optimizers have in common. Comes before the optimizer's class in the dynamic class,
-    so `super()` is that class."""
+    """The common base of the wrapped optimizers. In the bases of the dynamic class it comes before the
+    optimizer's class, so `super()` is the optimizer's class."""
 
     _wrapped: torch.optim.Optimizer
     _parameter_names: dict[Tensor, str]
@@ -42,7 +42,7 @@ class Wrapper:
     state: Any
 
     _delays: dict[Tensor, int]  # passes until the reduction starts
-    _handles: dict[Any, Finish | None]  # by parameter, or by group; None: accumulates still
+    _handles: dict[Any, Finish | None]  # by parameter, or by group; None: still accumulates
     _hooked: list[Tensor]
     _by_scaler: bool  # whether a GradScaler has caused the last synchronize()
 
@@ -60,7 +60,7 @@ class Wrapper:
         self._form_groups(groups)
 
     def _hook(self, param_groups: list[dict[str, Any]]) -> None:
-        own = weakref.ref(self)  # an optimizer that the program drops must not reduce any more
+        own = weakref.ref(self)  # after the program has dropped the optimizer, its hooks must not reduce
 
         def after_gradient(p: Tensor) -> None:
             optimizer = own()
@@ -77,7 +77,7 @@ class Wrapper:
         self._hooks.clear()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """The new parameters are reduced too, under names of their places."""
+        """The new parameters are reduced too. Their names consist of the numbers of the group and the parameter."""
         super().add_param_group(param_group)  # type: ignore[misc]
         for i, p in enumerate(self.param_groups[-1]["params"]):
             self._parameter_names.setdefault(p, f"allreduce.noname.{len(self.param_groups) - 1}.{i}")
@@ -124,7 +124,7 @@ class Wrapper:
         self._wrapped.state, self._wrapped.param_groups = self.state, self.param_groups
 
     def _drop_reductions(self) -> None:
-        """Ends the reductions in flight without a use of their results."""
+        """Waits for the reductions in flight, and ignores their results."""
         with contextlib.suppress(HorovodInternalError):
             self._finish_all()
         self._synchronized = self._by_scaler = False
