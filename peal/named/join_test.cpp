@@ -83,6 +83,7 @@ TEST(Join, RanksWithoutDataCanTakePartInAllOperations) {
   EXPECT_THAT(results[0], ElementsAre(1, 2, 1, 1, 2));
 }
 
+/// A thread that comes late takes part in a second join.
 TEST(Join, ThreadsThatJoinAtOnceTakePartInOneJoin) {
   std::atomic<int> about_to_join = 0;
   std::atomic<bool> have_joined = false;
@@ -102,7 +103,7 @@ TEST(Join, ThreadsThatJoinAtOnceTakePartInOneJoin) {
       return lasts;
     }
     while (about_to_join < 2) std::this_thread::sleep_for(1ms);
-    std::this_thread::sleep_for(20ms);
+    std::this_thread::sleep_for(500ms);
     std::vector<Rank> lasts = {here.named.join(), 1};
     const Deadline deadline = Deadline::after(10s);
     while (!have_joined && !deadline.passed()) std::this_thread::sleep_for(1ms);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <future>
 #include <mutex>
@@ -32,7 +33,8 @@ TEST(StallWatchTest, ReportsWhichRanksAreMissing) {
   std::mutex mutex;
   std::string reports;
   Options options;
-  options.stall_warning = 100ms;
+  std::barrier all_are_there(3);
+  options.stall_warning = 1s;
   options.report = [&](std::string_view text) {
     const std::lock_guard lock(mutex);
     reports += text;
@@ -40,6 +42,7 @@ TEST(StallWatchTest, ReportsWhichRanksAreMissing) {
   options.whereabouts = [] { return std::string("in load_data()"); };
   on_ranks(3, options, [&](const Here& here) {
     std::vector<float> data = {1};
+    all_are_there.arrive_and_wait();  // so that ranks 0 and 1 submit at about the same time
     if (here.rank == 2) {
       const Deadline deadline = Deadline::after(30s);
       const auto is_reported = [&] {
@@ -90,8 +93,10 @@ class Reports {
   void wait_for(int count) const {
     const Deadline deadline = Deadline::after(30s);
     while (!deadline.passed()) {
-      const std::lock_guard lock(mutex_);
-      if (count_ >= count) return;
+      {
+        const std::lock_guard lock(mutex_);
+        if (count_ >= count) return;
+      }
       std::this_thread::sleep_for(1ms);
     }
   }
@@ -132,11 +137,13 @@ TEST(StallWatchTest, ARankThatCannotTellItsPlaceIsAsked) {
 
 TEST(StallWatchTest, ARankThatHasJoinedIsNotMissing) {
   Reports reports;
+  std::barrier all_are_there(3);
   Options options;
-  options.stall_warning = 50ms;
+  options.stall_warning = 1s;
   options.report = reports.sink();
   on_ranks(3, options, [&](const Here& here) {
     std::vector<float> data = {1};
+    all_are_there.arrive_and_wait();
     if (here.rank == 2) reports.wait_for(1);
     if (here.rank != 1) here.named.wait(*here.named.submit(all_reduce("x", data, Reduction::kSum)));
     here.named.join();
@@ -211,8 +218,9 @@ TEST(StallWatchTest, ALateAnswerBelongsToItsQuestion) {
   EXPECT_THAT(reports.text(), HasSubstr("\n1: [b]"));
 }
 
-/// A rank that does not answer for `silence` seconds. Returns the reasons for the end of the group.
-std::string ends_after(std::chrono::seconds silence) {
+/// A rank that does not answer for `silence`. Returns the reasons for the end of the group, or
+/// nothing if it has not ended after `limit`.
+std::string ends_after(std::chrono::seconds silence, std::chrono::milliseconds limit) {
   const TemporaryFolder folder;
   std::vector<std::future<std::string>> ranks;
   std::atomic<bool> is_over = false;
@@ -238,13 +246,20 @@ std::string ends_after(std::chrono::seconds silence) {
                 [&] { return rank == 0 ? Stalled{.names = {"x"}, .waited = 1s} : Stalled(); },
             .standing =
                 [&](const std::vector<std::string>&) {
-                  if (!has_slept.exchange(true)) std::this_thread::sleep_for(silence);
+                  const Deadline end = Deadline::after(silence);
+                  const bool is_first = !has_slept.exchange(true);
+                  while (is_first && !end.passed() && !is_over) std::this_thread::sleep_for(1ms);
                   return Standing();
                 },
             .whereabouts = {},
         });
         watch.start();
-        if (rank == 0) std::this_thread::sleep_for(4500ms);
+        const Deadline end = Deadline::after(limit);
+        const auto has_ended = [&] {
+          const std::lock_guard lock(mutex);
+          return !reasons.empty();
+        };
+        while (rank == 0 && !has_ended() && !end.passed()) std::this_thread::sleep_for(1ms);
         if (rank == 0) is_over = true;
         while (!is_over) std::this_thread::sleep_for(1ms);
       }
@@ -256,10 +271,10 @@ std::string ends_after(std::chrono::seconds silence) {
   return reasons;
 }
 
-TEST(StallWatchTest, ALateAnswerDoesNotEndTheGroup) { EXPECT_EQ(ends_after(1s), ""); }
+TEST(StallWatchTest, ALateAnswerDoesNotEndTheGroup) { EXPECT_EQ(ends_after(1s, 4500ms), ""); }
 
 TEST(StallWatchTest, ARankThatDoesNotAnswerEndsTheGroup) {
-  EXPECT_THAT(ends_after(5s),
+  EXPECT_THAT(ends_after(60s, 30s),
               HasSubstr("rank 1 has not answered for 3 seconds; its process is stopped"));
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "peal/observe/evidence.h"
+#include "peal/observe/flight_layout.h"
 #include "peal/observe/make_diagnosis.h"
 #include "peal/observe/operation_text.h"
 #include "peal/observe/phrases.h"
@@ -50,6 +51,13 @@ bool has_in_flight(const JobView& job, Rank rank, const FlightGroup& group, std:
          });
 }
 
+/// Whether the rank may have submitted operations that its record has no place for.
+bool may_have_others(const JobView& job, Rank rank) {
+  const Flight* const flight = job.at(rank).flight;
+  return flight != nullptr && flight->names.size() >= kNames &&
+         std::ranges::all_of(flight->names, [](const FlightName& name) { return !name.end; });
+}
+
 /// Where the rank is instead: ": it has allreduce "y" in flight, and its process still runs".
 std::string place_text(const JobView& job, Rank rank) {
   const RankView view = job.at(rank);
@@ -77,7 +85,7 @@ std::optional<Diagnosis> named_wait(const JobView& job) {
   for (const Rank rank : longest->group->ranks) {
     if (has_in_flight(job, rank, *longest->group, longest->name->text)) {
       waiting.push_back(rank);
-    } else if (!has_in_flight(job, rank, *longest->group, kJoin)) {
+    } else if (!has_in_flight(job, rank, *longest->group, kJoin) && !may_have_others(job, rank)) {
       missing.push_back(rank);
     }
   }

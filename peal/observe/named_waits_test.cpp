@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/observe/flight_layout.h"
 #include "peal/observe/testing/flights.h"
 #include "peal/observe/transient_operations.h"
 
@@ -42,6 +44,14 @@ TEST(NamedWaits, RanksInJoinAreNotMissing) {
   const std::array<Flight, 3> flights = {FlightOf(0, 3).submitted("allreduce \"x\"", 10),
                                          FlightOf(1, 3).submitted("join()", 5),
                                          FlightOf(2, 3)};
+  EXPECT_THAT(diagnose(flights, {}).ranks, ElementsAre(2));
+}
+
+TEST(NamedWaits, ARankWhoseRecordIsFullIsNotMissing) {
+  FlightOf full(0, 3);
+  for (std::size_t i = 0; i < kNames; ++i) full.submitted(fmt::format("allreduce \"{}\"", i), 10);
+  const std::array<Flight, 3> flights = {
+      full, FlightOf(1, 3).submitted("allreduce \"x\"", 5), FlightOf(2, 3)};
   EXPECT_THAT(diagnose(flights, {}).ranks, ElementsAre(2));
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 import threading
@@ -104,7 +105,7 @@ def shutdown() -> None:
 
 # ---- for the stall report
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _RUNPY = {"<frozen runpy>", runpy.__file__}
 
 
