@@ -72,6 +72,7 @@ void GradientExchange::follow_context() {
 /// In memory of the set's group. Compressed gradients are copied anyway.
 void GradientExchange::make_places() {
   places_.reset();
+  if (parameters_.empty()) return;  // the constructor has not added them yet
   if (!is_active_ || is_adasum() || options_.compression || size_ == 1) return;
   const ProcessGroupPtr group = current()->set(options_.process_set.id())->group();
   if (!group || !group->capabilities().registered_memory) return;
