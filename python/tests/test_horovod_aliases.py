@@ -72,7 +72,7 @@ class AliasesTest(unittest.TestCase):
                 self.assertEqual(seen, "['--lr', '1'] 1 True\nchild of peal.horovod\n")
 
     def error_of(self, code: int, *arguments: str) -> str:
-        run = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+        run = subprocess.run([sys.executable, "-W", "ignore", *arguments], capture_output=True, text=True)
         self.assertEqual(run.returncode, code, run.stderr)
         return run.stderr
 
