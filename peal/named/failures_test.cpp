@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/sanitized.h"
 #include "peal/named/named_operations.h"
 #include "peal/named/testing/ranks.h"
 #include "peal/observe/dump.h"
@@ -250,9 +251,7 @@ TEST(Failures, GroupsOfDifferentSizesAreAMismatchOnAllRanks) {
 }
 
 TEST(Failures, AThreadThatCannotStartLeavesNothingBehind) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the sanitizer needs the address space";
-#endif
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs the address space";
   const auto results = on_ranks(1, {}, [](const Here& here) {
     std::vector<float> data = {3};
     const auto submit = [&] { return here.named.submit(all_reduce("x", data, Reduction::kSum)); };
