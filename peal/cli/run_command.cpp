@@ -88,15 +88,15 @@ launch::Assignment parse_assignment(const std::string& text, const Environment& 
 }
 
 /// A discovery script that always prints these hosts; without hosts, this machine. The hosts are
-/// names or addresses of this machine, so the shell reads them as they are.
+/// names or addresses of this machine, so they have no quotes.
 std::string script_of(const std::vector<launch::HostSlots>& hosts, int ranks) {
   if (hosts.empty()) return fmt::format("echo localhost:{}", ranks);
-  std::string script = "printf '";
+  std::string script = R"(printf '%s\n')";  // not a part of the format: "[fe80::1%eth0]"
   for (const launch::HostSlots& host : hosts) {
     const bool is_ipv6 = host.name.find(':') != std::string::npos;
-    script += fmt::format(fmt::runtime(is_ipv6 ? "[{}]:{}\\n" : "{}:{}\\n"), host.name, host.slots);
+    script += fmt::format(fmt::runtime(is_ipv6 ? " '[{}]:{}'" : " '{}:{}'"), host.name, host.slots);
   }
-  return script + "'";
+  return script;
 }
 
 launch::Binding parse_binding(const std::string& text) {

@@ -37,8 +37,8 @@ Examples:
 /// Operations that are under way for this long count as blocked.
 constexpr auto kMoment = std::chrono::milliseconds(200);
 
-/// The folder of the round that began last if `path` holds the rounds of an elastic job and no
-/// records of its own; otherwise `path`.
+/// Where the newest records of the folder are: in `path`, or, if they are of an elastic job, in the
+/// folder of a round.
 std::string with_records(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code unknown;
@@ -46,9 +46,10 @@ std::string with_records(const std::string& path) {
   for (fs::directory_iterator entry(path, unknown), end; !unknown && entry != end;
        entry.increment(unknown)) {
     const std::string name = entry->path().filename();
-    if (name.starts_with(observe::kRankPrefix)) return path;
-    if (!name.starts_with(observe::kRoundPrefix)) continue;
-    last = std::max(last, {entry->last_write_time(unknown), entry->path()});
+    const bool is_record = name.starts_with(observe::kRankPrefix);
+    if (!is_record && !name.starts_with(observe::kRoundPrefix)) continue;
+    last = std::max(last,
+                    {entry->last_write_time(unknown), is_record ? path : entry->path().string()});
   }
   return last.second;
 }

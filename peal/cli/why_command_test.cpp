@@ -25,6 +25,7 @@ using observe::FlightRecorder;
 using observe::TestFolder;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 /// The records of two ranks: rank 1 was killed while rank 0 waited for it.
@@ -68,6 +69,21 @@ TEST(WhyCommandTest, ExplainsTheLastRoundOfAnElasticJob) {
   const Ended ended = run_program({"why", folder.path()});
   EXPECT_EQ(ended.status, 0) << ended.err;
   EXPECT_THAT(ended.out, StartsWith("The process of rank 1 was killed by SIGKILL"));
+}
+
+TEST(WhyCommandTest, ExplainsTheNewerOfAPlainJobAndAnElasticJob) {
+  const TestFolder folder;
+  const std::string round = observe::round_folder_in(folder.path(), 1);
+  std::filesystem::create_directory(round);
+  leave_records(round);
+  const auto begun = std::filesystem::last_write_time(round);
+  const std::array<Rank, 1> alone = {0};
+  FlightRecorder::make(observe::small_record(folder.path(), 0))->add_group("world", alone);
+  const std::string of_plain_job = observe::flight_file_in(folder.path(), 0);
+  std::filesystem::last_write_time(of_plain_job, begun - std::chrono::seconds(5));
+  EXPECT_THAT(run_program({"why", folder.path()}).out, HasSubstr("was killed by SIGKILL"));
+  std::filesystem::last_write_time(of_plain_job, begun + std::chrono::seconds(5));
+  EXPECT_THAT(run_program({"why", folder.path()}).out, Not(HasSubstr("was killed by SIGKILL")));
 }
 
 TEST(WhyCommandTest, TheAnswerNamesRunningAndStoppedRanks) {

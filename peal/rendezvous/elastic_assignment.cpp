@@ -83,7 +83,8 @@ class ElasticWorkerOverStore final : public ElasticWorker {
   }
 
   HostChanges host_changes() override {
-    if (!has_progress_.exchange(true)) tell(ElasticRequest::Kind::kProgress);
+    if (!has_progress_) tell(ElasticRequest::Kind::kProgress);
+    has_progress_ = true;
     return call([&] {
       const auto text = store_->try_get(changes_key(round_));
       return text ? decode_changes(*text) : HostChanges::kNone;

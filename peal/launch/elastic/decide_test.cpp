@@ -5,89 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peal/launch/elastic/assign_ranks.h"
+#include "peal/launch/elastic/testing/test_job.h"
 
 namespace peal::launch::elastic {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::ElementsAre;
-using testing::HasSubstr;
-
-constexpr TimePoint kBegin{std::chrono::hours(1)};
-
-/// A job that a test moves on by events.
-class TestJob {
- public:
-  explicit TestJob(const std::vector<HostSlots>& hosts, ElasticOptions options = {})
-      : options_(std::move(options)) {
-    state.begun = now;
-    find(hosts);
-  }
-
-  void find(const std::vector<HostSlots>& hosts) { hosts_found(state, hosts); }
-  void ask(int worker) { worker_asked(state, now, worker); }
-  void finish(int worker) { worker_finishes(state, now, worker); }
-  void succeed(int worker) { worker_ended(state, now, worker, WorkerEnd::kWell, options_, 0.5); }
-  void fail(int worker) { worker_ended(state, now, worker, WorkerEnd::kFailed, options_, 0.5); }
-  void kill(int worker) { worker_ended(state, now, worker, WorkerEnd::kKilled, options_, 0.5); }
-
-  /// Acts until there is nothing to do, and returns what was done.
-  std::vector<std::string> act() {
-    std::vector<std::string> done;
-    while (true) {
-      const Decision decision = decide(now, state, options_);
-      const auto text =
-          std::visit([&](const auto& action) { return apply(action); }, decision.action);
-      if (text.empty()) return done;
-      done.push_back(text);
-      if (text.starts_with("end")) return done;
-    }
-  }
-
-  /// Starts all workers and begins the first round.
-  void train() {
-    act();
-    for (const Worker& worker : std::vector(state.workers)) ask(worker.number);
-    act();
-    ASSERT_EQ(state.round, 1);
-  }
-
-  State state;
-  TimePoint now = kBegin;
-
- private:
-  static std::string apply(const Wait&) { return ""; }
-  std::string apply(const StartWorker& action) {
-    const int number = worker_started(state, now, action.host, action.slot);
-    return "start " + name_of(state.workers[static_cast<std::size_t>(number)]);
-  }
-  std::string apply(const BeginRound& action) {
-    std::string text = "round";
-    for (const Member& member : action.members) text += " " + std::to_string(member.worker);
-    round_began(state, now, action.members);
-    return text;
-  }
-  std::string apply(const TellChanges& action) {
-    state.told = action.changes;
-    return "tell " + std::to_string(static_cast<int>(action.changes));
-  }
-  std::string apply(const RemoveWorker& action) {
-    worker_leaves(state, now, action.worker);
-    return "remove " + std::to_string(action.worker);
-  }
-  std::string apply(const StopWorker& action) {
-    worker_stopped(state, now, action.worker);
-    return "stop " + std::to_string(action.worker);
-  }
-  static std::string apply(const EndWell&) { return "end well"; }
-  static std::string apply(const EndBadly& action) { return "end: " + action.why; }
-
-  ElasticOptions options_;
-};
-
-std::vector<HostSlots> two_hosts() { return {{"a", 2}, {"b", 2}}; }
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::kBegin;
+using testing::TestJob;
+using testing::two_hosts;
 
 TEST(DecideTest, WorkersStartOnAllSlotsAndTheFirstRoundWaitsForAllOfThem) {
   TestJob job(two_hosts());
@@ -374,7 +303,7 @@ TEST(DecideTest, WorkersThatAreKilledFromOutsideDoNotCountAsABug) {
   for (const int worker : {0, 1, 2, 3}) {
     job.kill(worker);
     for (int other = worker + 1; other < 5; ++other) job.ask(other);
-    EXPECT_THAT(job.act(), ElementsAre(testing::StartsWith("round")));
+    EXPECT_THAT(job.act(), ElementsAre(::testing::StartsWith("round")));
   }
 }
 
@@ -443,78 +372,6 @@ TEST(DecideTest, AWorkerThatDoesNotComeToTheNextRoundIsStopped) {
   EXPECT_THAT(job.act(), ElementsAre());
   job.now += milliseconds(1);
   EXPECT_THAT(job.act(), ElementsAre("stop 1", "round 0"));
-}
-
-/// The host names and slots of the ranks, in their order.
-struct Placed {
-  std::string where;
-  int local_rank, local_size, cross_rank, cross_size;
-  friend bool operator==(const Placed&, const Placed&) = default;
-  friend void PrintTo(const Placed& p, std::ostream* out) {
-    *out << p.where << " local " << p.local_rank << "/" << p.local_size << " cross " << p.cross_rank
-         << "/" << p.cross_size;
-  }
-};
-
-std::vector<Placed> places(const State& state, const std::vector<int>& workers) {
-  std::vector<Placed> placed;
-  Rank rank = 0;
-  for (const Member& member : assign_ranks(state, workers)) {
-    const auto& place = member.place;
-    EXPECT_EQ(place.rank, rank++);
-    EXPECT_EQ(place.size, std::ssize(workers));
-    EXPECT_EQ(place.round, state.round + 1);
-    placed.push_back({name_of(state.workers[static_cast<std::size_t>(member.worker)]),
-                      place.local_rank,
-                      place.local_size,
-                      place.cross_rank,
-                      place.cross_size});
-  }
-  return placed;
-}
-
-TEST(AssignRanksTest, RanksFollowTheAgeOfTheHostsAndTheirSlots) {
-  TestJob job({{"a", 2}, {"b", 1}});
-  job.act();
-  EXPECT_THAT(
-      places(job.state, {0, 1, 2}),
-      ElementsAre(
-          Placed{"a[0]", 0, 2, 0, 2}, Placed{"a[1]", 1, 2, 0, 1}, Placed{"b[0]", 0, 1, 1, 2}));
-}
-
-TEST(AssignRanksTest, ASurvivorIsRank0AlthoughANewWorkerIsOnAnOlderHost) {
-  TestJob job({{"a", 1}, {"b", 2}});
-  job.train();
-  job.fail(0);
-  job.fail(1);
-  const int on_a = worker_started(job.state, job.now, "a", 0);
-  const int on_b = worker_started(job.state, job.now, "b", 0);
-  EXPECT_THAT(places(job.state, {2, on_a, on_b}),
-              ElementsAre(Placed{"b[1]", 1, 2, 0, 1},  // the local rank counts slots
-                          Placed{"b[0]", 0, 2, 0, 2},
-                          Placed{"a[0]", 0, 1, 1, 2}));
-}
-
-TEST(AssignRanksTest, ALocalRankIsBelowTheLocalSizeWhenASlotIsEmpty) {
-  TestJob job({{"a", 3}});
-  job.train();
-  job.fail(1);
-  EXPECT_THAT(places(job.state, {0, 2}),
-              ElementsAre(Placed{"a[0]", 0, 2, 0, 1}, Placed{"a[2]", 1, 2, 0, 1}));
-}
-
-TEST(HostsFoundTest, AHostThatReturnsIsTheYoungestAndKeepsItsFailures) {
-  State state;
-  hosts_found(state, two_hosts());
-  state.hosts[0].failures = 3;
-  hosts_found(state, {{"b", 2}});
-  hosts_found(state, {{"a", 4}, {"b", 1}});
-  ASSERT_EQ(state.hosts.size(), 2u);
-  EXPECT_EQ(state.hosts[0].name, "b");
-  EXPECT_EQ(state.hosts[0].slots, 1);
-  EXPECT_EQ(state.hosts[1].name, "a");
-  EXPECT_EQ(state.hosts[1].slots, 4);
-  EXPECT_EQ(state.hosts[1].failures, 3);
 }
 
 }  // namespace

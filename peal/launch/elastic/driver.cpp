@@ -82,7 +82,6 @@ void Driver::wait_and_handle() {
   std::vector<pollfd> entries = {{mailroom_.news(), POLLIN, 0}, {screen_.waits_for(), POLLOUT, 0}};
   const std::size_t first_of_supervisor = entries.size();
   supervisor_.add_to(entries);
-  const std::size_t first_of_discovery = entries.size();
   discovery_.add_to(entries);
   const std::size_t first_output = entries.size();
   outputs_.add_to(entries);
@@ -92,7 +91,7 @@ void Driver::wait_and_handle() {
   const std::span all(entries);
   outputs_.handle(all.subspan(first_output));  // before the list of workers changes
   screen_.write_some();
-  if (first_output > first_of_discovery) discovery_.read_some();
+  discovery_.read_some();
   if (entries[0].revents != 0) handle_requests();
   supervisor_.handle(all.subspan(first_of_supervisor, Supervisor::kEntries),
                      [this](const GuardEvent& event) { handle(event); });

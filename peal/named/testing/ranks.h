@@ -1,44 +1,23 @@
 // Ranks as threads of a test, each with NamedOperations, and submissions for them.
 #pragma once
 
-#include <stdlib.h>
-
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <future>
 #include <numeric>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "peal/base/error.h"
+#include "peal/base/testing/temporary_folder.h"
 #include "peal/init/init.h"
 #include "peal/named/named_operations.h"
 
 namespace peal::named {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "peal-named-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// A rank as a thread of the test.
 struct Here {

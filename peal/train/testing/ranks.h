@@ -1,8 +1,6 @@
 // Ranks as threads of one test. Each thread has its own group object, over the real backend.
 #pragma once
 
-#include <stdlib.h>
-
 #include <chrono>
 #include <exception>
 #include <filesystem>
@@ -13,6 +11,7 @@
 
 #include <torch/torch.h>
 
+#include "peal/base/testing/temporary_folder.h"
 #include "peal/init/init.h"
 
 namespace peal::train::testing {
@@ -20,26 +19,7 @@ namespace peal::train::testing {
 /// Long enough for a busy machine, short enough to end a test that hangs.
 inline constexpr Timeout kLimit = std::chrono::seconds(60);
 
-/// A new empty folder; the destructor removes it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "peal-train-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using peal::TemporaryFolder;
 
 /// Calls body(group) on `ranks` threads and returns the results by rank. If a call throws, rethrows
 /// the exception when all threads have ended.
