@@ -36,7 +36,7 @@ void set_meeting_place(const Setup& setup, launch::RankCommand& process) {
 
 /// A process of `command` for each rank; the last arguments are its rank and the number of ranks.
 std::vector<launch::RankCommand> processes_of(const Setup& setup,
-                                              const launch::Job& job,
+                                              const launch::JobContext& job,
                                               std::vector<std::string> command) {
   launch::LaunchOptions options;
   options.command = std::move(command);
@@ -117,7 +117,7 @@ Fleet peal_fleet(const Setup& setup,
                   transport, setup.net == nullptr ? HostOptions{} : setup.net->options()),
               .variants = std::move(variants),
               .ranks = setup.ranks,
-              .job = launch::make_job()};
+              .job = launch::make_job_context()};
   fleet.memory.push_back(make_flags(setup.ranks));
   fleet.processes =
       processes_of(setup, fleet.job.job, own_worker(setup, "peal", fleet.backend, fleet.memory[0]));

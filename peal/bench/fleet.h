@@ -10,7 +10,7 @@
 #include "peal/bench/flags.h"
 #include "peal/bench/host_net.h"
 #include "peal/config/config.h"
-#include "peal/launch/job.h"
+#include "peal/launch/job_context.h"
 #include "peal/launch/rank_command.h"
 #include "peal/system/fd.h"
 #include "peal/system/private_folder.h"
@@ -24,7 +24,7 @@ struct Fleet {
   int ranks = 0;
   std::vector<launch::RankCommand> processes = {};  // one for each rank, or one launcher
   std::vector<Fd> memory = {};  // shared files for the workers: flags, and other memory
-  launch::NewJob job = {};      // of peal's ranks; reserves their port
+  launch::NewJobContext job = {};      // of peal's ranks; reserves their port
   std::unique_ptr<PrivateFolder> segments = {};  // for named shared memory
 };
 

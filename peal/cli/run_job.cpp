@@ -16,7 +16,7 @@
 #include "peal/launch/elastic/run_elastic.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
-#include "peal/launch/job.h"
+#include "peal/launch/job_context.h"
 #include "peal/launch/launcher.h"
 #include "peal/launch/outputs.h"
 #include "peal/launch/post_mortem.h"
@@ -30,7 +30,7 @@ int run_elastic(const RunRequest& request,
                 const std::string& program,
                 const launch::RecordPlace& records,
                 const launch::Variables& inherited) {
-  const launch::Job job = launch::make_job().job;
+  const launch::JobContext job = launch::make_job_context().job;
   launch::ElasticReport report = launch::run_elastic(request.options,
                                                      *request.elastic,
                                                      job,
@@ -69,7 +69,7 @@ int run(const RunRequest& request) {
   launch::remove_former_dump(options.log_directory);
   if (request.elastic) return run_elastic(request, command.path, flights.place(), inherited);
   const launch::Target out = launch::target_of(STDOUT_FILENO);
-  launch::NewJob made = launch::make_job();
+  launch::NewJobContext made = launch::make_job_context();
   made.job.terminal_width = launch::line_width(options, out);
   made.job.flights = flights.private_folder();
   const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());

@@ -29,7 +29,7 @@ class Flights final {
   /// removes the ends that earlier launches left there.
   explicit Flights(const Variables& variables);
 
-  /// For Job::flights; empty if the user has named a folder, or if no folder can be created.
+  /// For JobContext::flights; empty if the user has named a folder, or if no folder can be created.
   std::string private_folder() const;
   /// Where the ranks keep their records; empty: no records.
   const std::string& folder() const { return folder_; }

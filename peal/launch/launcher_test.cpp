@@ -93,7 +93,7 @@ Outcome launch(const LaunchOptions& options) {
   const TemporaryFile out = temporary_file();
   const TemporaryFile err = temporary_file();
   const auto ranks = plan_ranks(options,
-                                Job{.id = "test", .secret = Secret("hush"), .port = 4711},
+                                JobContext{.id = "test", .secret = Secret("hush"), .port = 4711},
                                 "/bin/sh",
                                 divide_cores(usable_cores(), options.ranks),
                                 process_variables());

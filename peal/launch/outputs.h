@@ -19,7 +19,7 @@
 
 namespace peal::launch {
 
-/// For Job::terminal_width: the columns for a rank's line on the terminal `out`; 0 if `out` is not
+/// For JobContext::terminal_width: the columns for a rank's line on the terminal `out`; 0 if `out` is not
 /// a terminal.
 int line_width(const LaunchOptions& options, const Target& out);
 

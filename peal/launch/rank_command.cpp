@@ -45,7 +45,7 @@ Variables process_variables() {
 }
 
 Variables make_environment(const LaunchOptions& options,
-                           const Job& job,
+                           const JobContext& job,
                            Rank rank,
                            int threads,
                            const Variables& inherited) {
@@ -78,7 +78,7 @@ Variables make_environment(const LaunchOptions& options,
 }
 
 std::vector<RankCommand> plan_ranks(const LaunchOptions& options,
-                                    const Job& job,
+                                    const JobContext& job,
                                     const std::string& program,
                                     const std::vector<CoreShare>& shares,
                                     const Variables& inherited) {

@@ -8,7 +8,7 @@
 
 #include "peal/base/units.h"
 #include "peal/launch/cores.h"
-#include "peal/launch/job.h"
+#include "peal/launch/job_context.h"
 #include "peal/launch/options.h"
 
 namespace peal::launch {
@@ -37,7 +37,7 @@ Variables process_variables();
 ///   4. the options' variables; PEAL_SECRET_FILE among them removes an inherited PEAL_SECRET
 /// PEAL_LAUNCHED marks the result (config/launch_mark.h).
 Variables make_environment(const LaunchOptions& options,
-                           const Job& job,
+                           const JobContext& job,
                            Rank rank,
                            int threads,
                            const Variables& inherited);
@@ -45,7 +45,7 @@ Variables make_environment(const LaunchOptions& options,
 /// One command per rank, in rank order. `program` is the path of options.command.front(). `shares`
 /// is the result of divide_cores for options.ranks ranks.
 std::vector<RankCommand> plan_ranks(const LaunchOptions& options,
-                                    const Job& job,
+                                    const JobContext& job,
                                     const std::string& program,
                                     const std::vector<CoreShare>& shares,
                                     const Variables& inherited);

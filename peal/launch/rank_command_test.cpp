@@ -21,7 +21,7 @@ using testing::Key;
 using testing::Not;
 using testing::Pair;
 
-const Job kJob{.id = "f00d", .secret = Secret("hush"), .port = 4711};
+const JobContext kJob{.id = "f00d", .secret = Secret("hush"), .port = 4711};
 
 LaunchOptions two_ranks() {
   LaunchOptions options;
@@ -139,7 +139,7 @@ TEST(RankCommandTest, VariablesAmongTheOptionsWin) {
 TEST(RankCommandTest, ALaunchInsideARankDoesNotInheritItsRecordsAndFaults) {
   LaunchOptions options = two_ranks();
   options.variables = {{"PEAL_INJECT", "rank 1 kill at operation 10"}};
-  Job job = kJob;
+  JobContext job = kJob;
   job.flights = "/tmp/flights";
   Variables inherited = make_environment(options, job, 1, 1, {{"HOME", "/home"}});
   const Variables own = without_those_of_a_rank(inherited);
@@ -156,7 +156,7 @@ TEST(RankCommandTest, ALaunchInsideARankDoesNotInheritItsRecordsAndFaults) {
 
 TEST(RankCommandTest, RecordsAreKeptInTheFolderOfTheJobUnlessTheUserNamesOne) {
   constexpr const char* kName = "PEAL_FLIGHT_DIR";
-  Job job = kJob;
+  JobContext job = kJob;
   job.flights = "/tmp/flights";
   EXPECT_THAT(make_environment(two_ranks(), job, 0, 1, {}), Contains(Pair(kName, "/tmp/flights")));
   for (const std::string users : {"mine", ""}) {
@@ -166,7 +166,7 @@ TEST(RankCommandTest, RecordsAreKeptInTheFolderOfTheJobUnlessTheUserNamesOne) {
 }
 
 TEST(RankCommandTest, TheWidthIsSetOnlyOnATerminal) {
-  Job job = kJob;
+  JobContext job = kJob;
   job.terminal_width = 76;
   EXPECT_THAT(make_environment(two_ranks(), job, 0, 1, {}),
               Contains(Pair("PEAL_TERMINAL_WIDTH", "76")));
@@ -226,7 +226,7 @@ TEST(OptionsTest, InvalidOptionsAreRejectedAndTheErrorSaysWhatToDo) {
 
 TEST(OptionsTest, AVariableThatTheLauncherSetsIsRejectedUnlessItIsADefault) {
   const std::set<std::string> defaults = {"PEAL_SECRET", "OMP_NUM_THREADS", "PYTHONUNBUFFERED"};
-  Job job = kJob;
+  JobContext job = kJob;
   job.terminal_width = 76;
   for (const auto& [name, value] : make_environment(two_ranks(), job, 0, 1, {})) {
     LaunchOptions options = two_ranks();

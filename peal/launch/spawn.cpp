@@ -17,7 +17,7 @@
 #include "peal/launch/cores.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
-#include "peal/launch/job.h"
+#include "peal/launch/job_context.h"
 #include "peal/launch/launcher.h"
 #include "peal/launch/outcome.h"
 #include "peal/launch/outputs.h"
@@ -144,7 +144,7 @@ class FunctionLaunch final {
   LaunchOptions options_;
   Variables inherited_ = without_those_of_a_rank(process_variables());
   Flights flights_{inherited_};
-  NewJob made_ = make_job();
+  NewJobContext made_ = make_job_context();
   std::vector<CoreShare> shares_;
   std::vector<OutcomeFile> files_;
 };

@@ -12,7 +12,7 @@
 #include "peal/launch/elastic/round_records.h"
 #include "peal/launch/elastic/run_elastic.h"
 #include "peal/launch/flights.h"
-#include "peal/launch/job.h"
+#include "peal/launch/job_context.h"
 
 int main(int count, char** arguments) {
   using namespace peal::launch;
@@ -33,7 +33,7 @@ int main(int count, char** arguments) {
   try {
     const Variables variables = process_variables();
     const Flights flights(variables);
-    const Job job = make_job().job;
+    const Job job = make_job_context().job;
     ElasticReport report = run_elastic(options,
                                        elastic,
                                        job,

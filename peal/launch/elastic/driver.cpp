@@ -34,7 +34,7 @@ int shown_seconds(Duration duration) {
 
 Driver::Driver(const LaunchOptions& options,
                const ElasticOptions& elastic,
-               const Job& job,
+               const JobContext& job,
                const RecordPlace& records,
                const std::string& program,
                const Variables& inherited,
@@ -382,7 +382,7 @@ namespace peal::launch {
 
 ElasticReport run_elastic(const LaunchOptions& options,
                           const ElasticOptions& elastic,
-                          const Job& job,
+                          const JobContext& job,
                           const RecordPlace& records,
                           const std::string& program,
                           const Variables& inherited,

@@ -27,7 +27,7 @@ class Driver final {
  public:
   Driver(const LaunchOptions& options,
          const ElasticOptions& elastic,
-         const Job& job,
+         const JobContext& job,
          const RecordPlace& records,
          const std::string& program,
          const Variables& inherited,

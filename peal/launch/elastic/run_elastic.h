@@ -4,7 +4,7 @@
 #include "peal/launch/elastic/elastic_options.h"
 #include "peal/launch/elastic/elastic_report.h"
 #include "peal/launch/flights.h"
-#include "peal/launch/job.h"
+#include "peal/launch/job_context.h"
 #include "peal/launch/options.h"
 #include "peal/launch/rank_command.h"
 #include "peal/launch/screen.h"
@@ -30,7 +30,7 @@ namespace peal::launch {
 ///   another machine), resource.
 ElasticReport run_elastic(const LaunchOptions& options,
                           const ElasticOptions& elastic,
-                          const Job& job,
+                          const JobContext& job,
                           const RecordPlace& records,
                           const std::string& program,
                           const Variables& inherited,

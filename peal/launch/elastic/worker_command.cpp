@@ -34,7 +34,7 @@ bool sets(const LaunchOptions& options, std::string_view name) {
 }  // namespace
 
 Variables common_environment(const LaunchOptions& options,
-                             const Job& job,
+                             const JobContext& job,
                              const Variables& inherited) {
   Variables variables = inherited;
   for (const char* const name : kOfARank) variables.erase(name);

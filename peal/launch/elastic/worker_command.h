@@ -4,7 +4,7 @@
 #include <string>
 
 #include "peal/launch/elastic/state.h"
-#include "peal/launch/job.h"
+#include "peal/launch/job_context.h"
 #include "peal/launch/options.h"
 #include "peal/launch/rank_command.h"
 
@@ -21,7 +21,7 @@ struct WorkerKit {
 /// a rank, then HOROVOD_ELASTIC, PEAL_JOB, PEAL_SECRET (unless the user set one, or a file), then
 /// the options' variables. RANK and similar variables are not set: they differ between rounds.
 Variables common_environment(const LaunchOptions& options,
-                             const Job& job,
+                             const JobContext& job,
                              const Variables& inherited);
 
 /// `process`: the number by which the guard knows the process. `share`: its cores.

@@ -18,7 +18,7 @@ TEST(WorkerCommandTest, AWorkerHasItsIdentityAndNoRank) {
   options.command = {"train", "--x"};
   options.variables = {{"ADDED", "1"}};
   const Variables inherited = {{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"HOME", "/h"}};
-  const Job job{.id = "j", .secret = Secret("hush")};
+  const JobContext job{.id = "j", .secret = Secret("hush")};
   WorkerKit kit;
   kit.program = "/bin/train";
   kit.common = common_environment(options, job, inherited);
@@ -45,7 +45,7 @@ TEST(WorkerCommandTest, AWorkerHasItsIdentityAndNoRank) {
 }
 
 TEST(WorkerCommandTest, ASecretOfTheUserIsKept) {
-  const Job job{.id = "j", .secret = Secret("hush")};
+  const JobContext job{.id = "j", .secret = Secret("hush")};
   EXPECT_THAT(common_environment({}, job, {{"PEAL_SECRET", "own"}}),
               Contains(Pair("PEAL_SECRET", "own")));
   EXPECT_THAT(common_environment({}, job, {{"PEAL_SECRET_FILE", "/f"}}),

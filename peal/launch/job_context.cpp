@@ -1,4 +1,4 @@
-#include "peal/launch/job.h"
+#include "peal/launch/job_context.h"
 
 #include "peal/net/mac.h"
 #include "peal/net/proof.h"
@@ -6,9 +6,9 @@
 
 namespace peal::launch {
 
-NewJob make_job() {
+NewJobContext make_job_context() {
   Fd port = net::reserve(net::Address::parse("127.0.0.1:0"));
-  Job job{
+  JobContext job{
       .id = net::random_hex(16),
       .secret = net::make_secret(),
       .port = net::local_address(port.get()).port(),

@@ -9,22 +9,23 @@
 
 namespace peal::launch {
 
-struct Job {
+struct JobContext {
   std::string id{};        // PEAL_JOB: distinguishes jobs on one machine
   Secret secret{};         // PEAL_SECRET, unless the user set one
   std::uint16_t port = 0;  // MASTER_PORT, free on this machine
   std::string flights{};   // PEAL_FLIGHT_DIR, unless the user set one; empty: no folder
   int terminal_width = 0;  // PEAL_TERMINAL_WIDTH: columns for a rank's line; 0: no terminal
-  friend bool operator==(const Job&, const Job&) = default;
+  friend bool operator==(const JobContext&, const JobContext&) = default;
 };
 
-/// A job, and the socket that reserves its port.
-struct NewJob {
-  Job job;
+/// The values of a job, and the socket that reserves its port.
+struct NewJobContext {
+  JobContext job;
   Fd port;
 };
 
-/// Makes a job with a random id and secret and a free port of 127.0.0.1. Errors: resource.
-NewJob make_job();
+/// Makes the values of a job, with a random id and secret and a free port of 127.0.0.1. Errors:
+/// resource.
+NewJobContext make_job_context();
 
 }  // namespace peal::launch

@@ -1,0 +1,97 @@
+// A job as a value: which programs run, how many of them, with which resources and limits. It says
+// nothing about the hosts. Made from a file (read_job.h) or from flags; a runner starts it.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "peal/base/units.h"
+
+namespace peal::launch {
+
+/// The resources of a node. Nothing: not limited.
+struct Resources {
+  std::optional<double> cpus{};  // cores; 0.5 is half a core
+  std::optional<Bytes> memory{};
+  std::optional<int> gpus{};
+  std::optional<Bytes> shm{};  // the size of /dev/shm in a container; nothing: half of the memory
+  friend bool operator==(const Resources&, const Resources&) = default;
+};
+
+/// How many nodes a role has. The job may shrink to `least` and grow to `most`.
+struct NodeCount {
+  int least = 1;
+  int most = 1;
+  friend bool operator==(const NodeCount&, const NodeCount&) = default;
+};
+
+/// A group of equal nodes. A node is a host, or a part of a host.
+struct Role {
+  std::string name;  // of letters, digits and "-"; unique
+  NodeCount nodes{};
+  int ranks_per_node = 1;              // processes that each node starts
+  std::string image{};                 // of the container; empty: no container
+  std::vector<std::string> command{};  // replaces the image's entrypoint; empty: the entrypoint
+  std::vector<std::string> args{};     // after the command
+  std::map<std::string, std::string> env{};  // overrides Job::env
+  Resources resources{};
+  friend bool operator==(const Role&, const Role&) = default;
+};
+
+/// A file or a folder that the runner copies to each node before the job starts.
+struct JobFile {
+  std::string from;  // a path on this machine, relative to the file of the job
+  std::string to;    // a path on the node; relative to Job::directory
+  friend bool operator==(const JobFile&, const JobFile&) = default;
+};
+
+struct Restarts {
+  int most = 0;                                 // 0: the first failure ends the job
+  std::chrono::milliseconds first_pause{1000};  // doubles with each restart
+  std::chrono::milliseconds longest_pause{60'000};
+  friend bool operator==(const Restarts&, const Restarts&) = default;
+};
+
+/// The form of the file that described the job. It decides which variables each node gets.
+enum class JobForm : unsigned char {
+  kPeal,
+  kTrainingInput,    // AI Platform Training: CLUSTER_SPEC and TF_CONFIG are set
+  kWorkerPoolSpecs,  // Vertex AI: CLUSTER_SPEC and TF_CONFIG are set
+};
+
+struct Job {
+  std::string name;
+  std::vector<Role> roles;  // the nodes of the first role have the lowest ranks
+  std::map<std::string, std::string> env{};
+  std::string directory{};  // where the commands start; empty: where the job was submitted
+  std::vector<JobFile> files{};
+  /// The role that decides the result: when its nodes have ended with 0, the job has succeeded, and
+  /// the other nodes are asked to end. Empty: all roles decide.
+  std::string success_role{};
+  int spare_nodes = 0;  // hosts that replace a lost host, and are not used before
+  Restarts restarts{};
+  std::optional<std::chrono::seconds> max_run_time{};  // then the job is cancelled
+  std::chrono::seconds start_timeout{600};             // until all nodes have started
+  std::chrono::milliseconds grace{5000};               // between SIGTERM and SIGKILL
+  int priority = 0;
+  std::map<std::string, std::string> labels{};
+  /// Options for the command of an engine, by the name of the runner: slurm: [--partition=gpu].
+  std::map<std::string, std::vector<std::string>> engine_options{};
+  JobForm form = JobForm::kPeal;
+  friend bool operator==(const Job&, const Job&) = default;
+};
+
+/// The nodes of all roles, at most.
+int node_count(const Job& job);
+/// The ranks of all nodes, at most.
+int rank_count(const Job& job);
+
+/// Checks what no form checks by itself: names, counts, a command or an image in each role, limits
+/// that contradict each other. Errors: usage; the text names the field and says what is legal.
+void check(const Job& job);
+
+}  // namespace peal::launch
