@@ -60,7 +60,7 @@ void Outputs::add_stream(const LaunchOptions& options, Rank rank, Channel channe
       .pipe = std::move(pipe->reader),
       .log = {},
       .channel = channel,
-      .label = label_of(options.labels, rank, channel),
+      .label = label_of(options, rank, channel),
       .timestamps = options.timestamps,
       .progress = rank == 0 ? Progress::kShow : Progress::kHide,
   };

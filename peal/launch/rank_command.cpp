@@ -51,7 +51,7 @@ Variables make_environment(const LaunchOptions& options,
                            const Variables& inherited) {
   Variables variables = inherited;
   set_place(options, rank, variables);
-  variables["MASTER_ADDR"] = "127.0.0.1";
+  variables["MASTER_ADDR"] = job.address;
   variables["MASTER_PORT"] = fmt::format("{}", job.port);
   variables["PEAL_JOB"] = job.id;
   // An empty secret is a mistake, from a script whose own variable is empty: treat it as unset.
