@@ -84,7 +84,10 @@ int run_on_hosts(const RunRequest& request, const launch::Variables& inherited) 
   launch::NewJobContext made = launch::make_job_context();
   made.job.terminal_width = launch::line_width(request.options, out);
   launch::agents::Agents agents(agents_options(request, made.job, inherited));
-  launch::agents::connect(agents, request.options);
+  if (const auto refusal = launch::agents::connect(agents, request.options)) {
+    say("peal: " + refusal->text);
+    return refusal->exit_code;
+  }
   launch::LaunchReport report = launch::agents::run_on_hosts(request.options,
                                                              made.job,
                                                              agents,

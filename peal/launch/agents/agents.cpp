@@ -12,8 +12,6 @@
 #include <filesystem>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "peal/base/error.h"
 #include "peal/launch/own_host.h"
 #include "peal/system/open_files.h"
@@ -144,7 +142,7 @@ void Agents::pause(int host, int full_pipe) {
   watch(host);
 }
 
-std::vector<std::string> Agents::await_all() {
+void Agents::await_all() {
   const auto is_open = [](const auto& host) {
     return host->state() == AgentHost::State::kStarting || host->state() == AgentHost::State::kAsked;
   };
@@ -153,12 +151,7 @@ std::vector<std::string> Agents::await_all() {
     ::poll(&entry, 1, -1);
     advance();
   }
-  std::vector<std::string> problems;
-  for (const auto& host : hosts_) {
-    if (!host->is_ready()) problems.push_back(fmt::format("{}: {}", host->name(), host->problem()));
-  }
   news_.clear();
-  return problems;
 }
 
 void Agents::collect_records(const std::string& folder, Timeout limit) {

@@ -54,9 +54,8 @@ class Agents final {
   /// reports that the pipe can be written. -1: reads again.
   void pause(int host, int full_pipe);
 
-  /// Waits until all hosts are ready, or have refused. Returns the problems, one line for each host
-  /// that refused; none if all are ready.
-  std::vector<std::string> await_all();
+  /// Waits until all hosts are ready, or have refused.
+  void await_all();
 
   /// After the ranks have ended: copies the records of all hosts into `folder`. Files that do not
   /// arrive within `limit` are missing.

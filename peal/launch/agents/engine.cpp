@@ -25,8 +25,9 @@ std::string quoted(const std::string& text) {
 
 std::string last_line(const std::string& text) {
   std::string last;
-  for (const std::string_view line : split(text, '\n')) {
-    if (line.find_first_not_of(" \t\r") != std::string_view::npos) last = line;
+  for (std::string_view line : split(text, '\n')) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+    if (!line.empty()) last = line;
   }
   return printable_line(last);
 }

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "peal/base/error.h"
 #include "peal/launch/agents/agent_guard.h"
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/cores.h"
@@ -60,18 +59,29 @@ std::vector<RankCommand> plan_ranks_on_hosts(const LaunchOptions& options,
   return ranks;
 }
 
-void connect(Agents& agents, const LaunchOptions& options) {
+std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options) {
   for (const HostBlock& block : plan_hosts(options.hosts, options.ranks).blocks) {
     agents.add(block.name);
   }
-  const std::vector<std::string> problems = agents.await_all();
-  if (problems.empty()) return;
-  throw Error(ErrorKind::kResource,
-              fmt::format("no rank was started, because {} of {} host{} cannot be used:\n  {}",
-                          problems.size(),
-                          agents.count(),
-                          agents.count() == 1 ? "" : "s",
-                          fmt::join(problems, "\n  ")));
+  agents.await_all();
+  std::string lines;
+  std::set<int> codes;
+  int refused = 0;
+  for (int i = 0; i < agents.count(); ++i) {
+    const AgentHost& host = agents.host(i);
+    if (host.is_ready()) continue;
+    ++refused;
+    codes.insert(host.exit_code());
+    lines += fmt::format("  {}: {}\n", host.name(), host.problem());
+  }
+  if (refused == 0) return std::nullopt;
+  return Refusal{.text = fmt::format(
+                     "no rank was started, because {} of {} host{} cannot be used:\n{}",
+                     refused,
+                     agents.count(),
+                     agents.count() == 1 ? "" : "s",
+                     lines),
+                 .exit_code = codes.size() == 1 ? std::max(1, *codes.begin()) : 1};
 }
 
 LaunchReport run_on_hosts(const LaunchOptions& options,

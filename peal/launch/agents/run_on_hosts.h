@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,14 @@ std::vector<RankCommand> plan_ranks_on_hosts(const LaunchOptions& options,
                                              const std::map<std::string, Ready>& facts,
                                              const Variables& inherited);
 
-/// Connects with the hosts of options.hosts that have ranks. Errors: resource, if hosts refuse; the
-/// text has a line for each of them.
-void connect(Agents& agents, const LaunchOptions& options);
+/// Hosts that cannot be used.
+struct Refusal {
+  std::string text;   // lines, one for each host
+  int exit_code = 1;  // 126 or 127 if the command is the problem on each of them
+};
+
+/// Connects with the hosts of options.hosts that have ranks. Nothing: all are ready.
+std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options);
 
 /// As launcher.h's `run`, on hosts that are connected.
 LaunchReport run_on_hosts(const LaunchOptions& options,
