@@ -88,17 +88,12 @@ int run_on_hosts(const RunRequest& request, const launch::Variables& inherited) 
     say("peal: " + refusal->text);
     return refusal->exit_code;
   }
-  launch::LaunchReport report = launch::agents::run_on_hosts(request.options,
-                                                             made.job,
-                                                             agents,
-                                                             inherited,
-                                                             out,
-                                                             launch::target_of(STDERR_FILENO));
+  launch::LaunchReport report = launch::agents::run_on_hosts(
+      request.options, made.job, agents, inherited, out, launch::target_of(STDERR_FILENO));
   ::signal(SIGXFSZ, SIG_IGN);  // as in `run`
   if (!launch::all_went_well(report)) {
     agents.collect_records(flights.folder(), kRecordsLimit);
-    report.post_mortem =
-        launch::examine(report, flights.place(), made.job.id, request.options);
+    report.post_mortem = launch::examine(report, flights.place(), made.job.id, request.options);
   }
   say(launch::describe(report));
   return launch::exit_code(report);

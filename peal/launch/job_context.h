@@ -10,11 +10,11 @@
 namespace peal::launch {
 
 struct JobContext {
-  std::string id{};        // PEAL_JOB: distinguishes jobs on one machine
-  Secret secret{};         // PEAL_SECRET, unless the user set one
+  std::string id{};                   // PEAL_JOB: distinguishes jobs on one machine
+  Secret secret{};                    // PEAL_SECRET, unless the user set one
   std::string address = "127.0.0.1";  // MASTER_ADDR
   std::uint16_t port = 0;             // MASTER_PORT, free at this address
-  std::string flights{};   // PEAL_FLIGHT_DIR, unless the user set one; empty: no folder
+  std::string flights{};              // PEAL_FLIGHT_DIR, unless the user set one; empty: no folder
   int terminal_width = 0;  // PEAL_TERMINAL_WIDTH: columns for a rank's line; 0: no terminal
   friend bool operator==(const JobContext&, const JobContext&) = default;
 };

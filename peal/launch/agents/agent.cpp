@@ -164,8 +164,8 @@ void Agent::handle(const Frame& frame) {
 }
 
 void Agent::start(RankCommand command) {
-  allow_open_files(
-      kFilesOfTheAgent + kFilesOfARank * static_cast<long>(outputs_.size() + 1), "one more rank");
+  allow_open_files(kFilesOfTheAgent + kFilesOfARank * static_cast<long>(outputs_.size() + 1),
+                   "one more rank");
   Pipe out = make_pipe();
   Pipe err = make_pipe();
   for (const Pipe* pipe : {&out, &err}) ::fcntl(pipe->reader.get(), F_SETFL, O_NONBLOCK);
@@ -256,8 +256,8 @@ void Agent::tell_gone(TimePoint now) {
   if (!outputs_.empty() && now - gone_since_ < kLastOutput) return;
   outputs_.clear();
   has_told_gone_ = true;
-  handle(GuardEvent{.kind = GuardEvent::Kind::kGone,
-                    .value = supervisor_.intervention().survivors});
+  handle(
+      GuardEvent{.kind = GuardEvent::Kind::kGone, .value = supervisor_.intervention().survivors});
 }
 
 void Agent::send_records() {
@@ -279,9 +279,8 @@ void Agent::send_records() {
 std::optional<Begin> await_begin(AgentLink& link) {
   const Deadline deadline = Deadline::after(kPatience);
   while (!link.is_closed() && !deadline.passed()) {
-    std::array<pollfd, 2> entries = {
-        pollfd{link.in(), POLLIN, 0},
-        pollfd{link.wants_to_write() ? link.out() : -1, POLLOUT, 0}};
+    std::array<pollfd, 2> entries = {pollfd{link.in(), POLLIN, 0},
+                                     pollfd{link.wants_to_write() ? link.out() : -1, POLLOUT, 0}};
     ::poll(entries.data(), entries.size(), static_cast<int>(kTick.count()));
     link.write_some();
     if (entries[0].revents != 0) link.read_some(Clock::now());

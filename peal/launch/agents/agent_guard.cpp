@@ -110,7 +110,7 @@ bool AgentGuard::pass_output(int host) {
   const auto found = processes_.find(output.rank);
   const bool is_known = found != processes_.end() && found->second.host == host;
   Fd nowhere;
-  Fd& fd = !is_known                           ? nowhere
+  Fd& fd = !is_known                         ? nowhere
            : output.channel == Channel::kOut ? found->second.out
                                              : found->second.err;
   if (output.bytes.empty()) fd.reset();
@@ -169,8 +169,8 @@ void AgentGuard::lose(int host) {
 }
 
 void AgentGuard::end_if_done() {
-  const bool is_any_running = std::ranges::any_of(
-      processes_, [](const auto& entry) { return entry.second.is_running; });
+  const bool is_any_running =
+      std::ranges::any_of(processes_, [](const auto& entry) { return entry.second.is_running; });
   if (stage_ == Stage::kRunning && starts_ == Starts::kAtOnce && !is_any_running) {
     stop(SIGTERM, SignalOrigin::kProcess);
   }

@@ -55,7 +55,11 @@ AgentHost::AgentHost(std::string name,
     return;
   }
   const StartedProcess started = start_process(
-      {.rank = 0, .program = found.path, .arguments = command, .environment = variables, .cpus = {}},
+      {.rank = 0,
+       .program = found.path,
+       .arguments = command,
+       .environment = variables,
+       .cpus = {}},
       {.in = in.reader.get(), .out = out.writer.get(), .err = err.writer.get(), .mask = mask});
   if (started.error != 0) {
     refuse(fmt::format("cannot start {}: {}", found.path, ::strerror(started.error)));

@@ -208,8 +208,9 @@ std::optional<Frame> FrameReader::try_next() {
     const std::uint8_t kind = header.get_u8();
     if (size > static_cast<std::size_t>(kLongestFrame.value) || kind < 1 ||
         kind > static_cast<std::uint8_t>(FrameKind::kBeat)) {
-      throw Error(ErrorKind::kMismatch,
-                  fmt::format("bytes that are no message of peal ({} bytes of kind {})", size, kind));
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format("bytes that are no message of peal ({} bytes of kind {})", size, kind));
     }
     if (rest.size() - kHeader >= size) {
       read_ += kHeader + size;

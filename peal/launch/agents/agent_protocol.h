@@ -67,28 +67,28 @@ struct Frame {
 
 /// The first frame of the launcher: what the agent checks before any rank starts.
 struct Begin {
-  std::string job{};                   // PEAL_JOB
-  std::vector<std::string> command{};  // the program and its arguments
+  std::string job{};                                 // PEAL_JOB
+  std::vector<std::string> command{};                // the program and its arguments
   std::map<std::string, std::string> environment{};  // of the ranks, as far as the launcher knows
                                                      // it; for PATH and PEAL_FLIGHT_DIR
   std::string directory{};                           // in which ranks start
-  Timeout grace{};    // between SIGTERM and SIGKILL
-  Timeout silence{};  // the launcher is gone after this time without a frame
+  Timeout grace{};                                   // between SIGTERM and SIGKILL
+  Timeout silence{};         // the launcher is gone after this time without a frame
   bool is_over_ssh = false;  // SSH_CONNECTION is that of the launcher, not of a user's login
   friend bool operator==(const Begin&, const Begin&) = default;
 };
 
 /// The answer: whether ranks can start, and the facts of the host.
 struct Ready {
-  int exit_code = 0;      // 0: the command can run; else as in a shell
-  std::string problem{};  // why it cannot run
-  std::string program{};  // the path of the command
-  std::vector<std::string> command{};            // with an interpreter, if the script needs one
-  std::map<std::string, std::string> own{};      // variables that belong to the host: HOME, USER
+  int exit_code = 0;                         // 0: the command can run; else as in a shell
+  std::string problem{};                     // why it cannot run
+  std::string program{};                     // the path of the command
+  std::vector<std::string> command{};        // with an interpreter, if the script needs one
+  std::map<std::string, std::string> own{};  // variables that belong to the host: HOME, USER
   std::vector<Core> cores{};
-  std::optional<double> quota{};  // CPUs, if a cgroup limits the time
-  std::uint16_t port = 0;         // reserved for rank 0
-  std::string address{};          // of this host, as the launcher reaches it; empty: unknown
+  std::optional<double> quota{};   // CPUs, if a cgroup limits the time
+  std::uint16_t port = 0;          // reserved for rank 0
+  std::string address{};           // of this host, as the launcher reaches it; empty: unknown
   std::string launcher_address{};  // of the launcher, as this host sees it; empty: unknown
   std::string records{};           // the folder for records; empty: none
   friend bool operator==(const Ready&, const Ready&) = default;

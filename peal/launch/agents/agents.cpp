@@ -144,7 +144,8 @@ void Agents::pause(int host, int full_pipe) {
 
 void Agents::await_all() {
   const auto is_open = [](const auto& host) {
-    return host->state() == AgentHost::State::kStarting || host->state() == AgentHost::State::kAsked;
+    return host->state() == AgentHost::State::kStarting ||
+           host->state() == AgentHost::State::kAsked;
   };
   while (std::ranges::any_of(hosts_, is_open)) {
     pollfd entry{poll_.get(), POLLIN, 0};
@@ -172,7 +173,8 @@ void Agents::collect_records(const std::string& folder, Timeout limit) {
         if (frame->kind != FrameKind::kRecord) continue;
         const Record record = decode_record(frame->payload);
         const auto name = std::filesystem::path(record.name).filename();
-        if (name == record.name && !name.empty()) write_whole_file(std::filesystem::path(folder) / name, record.bytes);
+        if (name == record.name && !name.empty())
+          write_whole_file(std::filesystem::path(folder) / name, record.bytes);
       }
       return !host(number).is_ready();
     });

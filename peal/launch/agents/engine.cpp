@@ -39,8 +39,9 @@ struct SshReason {
 };
 
 constexpr std::array kSshReasons = {
-    SshReason{"Permission denied",
-              "it accepts no key of yours; copy one there with ssh-copy-id, or load it with ssh-add"},
+    SshReason{
+        "Permission denied",
+        "it accepts no key of yours; copy one there with ssh-copy-id, or load it with ssh-add"},
     SshReason{"Host key verification failed",
               "its key is not known here, or has changed; connect once with ssh, and compare"},
     SshReason{"REMOTE HOST IDENTIFICATION HAS CHANGED",

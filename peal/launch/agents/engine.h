@@ -28,8 +28,8 @@ struct EngineOptions {
 /// The command that starts an agent on the host.
 std::vector<std::string> agent_command(const EngineOptions& options, const std::string& host);
 
-/// Why no agent answered, and what to do. `status`: of the engine's command, as waitpid(2) gives it.
-/// `output`: what the command has written to stderr. `peal`: as in EngineOptions.
+/// Why no agent answered, and what to do. `status`: of the engine's command, as waitpid(2) gives
+/// it. `output`: what the command has written to stderr. `peal`: as in EngineOptions.
 std::string start_problem(const EngineOptions& options, int status, const std::string& output);
 
 }  // namespace peal::launch::agents

@@ -75,13 +75,13 @@ std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options) {
     lines += fmt::format("  {}: {}\n", host.name(), host.problem());
   }
   if (refused == 0) return std::nullopt;
-  return Refusal{.text = fmt::format(
-                     "no rank was started, because {} of {} host{} cannot be used:\n{}",
-                     refused,
-                     agents.count(),
-                     agents.count() == 1 ? "" : "s",
-                     lines),
-                 .exit_code = codes.size() == 1 ? std::max(1, *codes.begin()) : 1};
+  return Refusal{
+      .text = fmt::format("no rank was started, because {} of {} host{} cannot be used:\n{}",
+                          refused,
+                          agents.count(),
+                          agents.count() == 1 ? "" : "s",
+                          lines),
+      .exit_code = codes.size() == 1 ? std::max(1, *codes.begin()) : 1};
 }
 
 LaunchReport run_on_hosts(const LaunchOptions& options,
