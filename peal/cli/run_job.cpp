@@ -107,7 +107,7 @@ int run(const RunRequest& request) {
   for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
   const launch::Variables given = given_variables(request, inherited);
   say(warn_of_unknown(given));
-  if (!request.elastic) say(announce_faults(given, options.ranks));
+  if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));
   if (request.engine) return run_on_hosts(request, inherited);
   const auto path = inherited.find("PATH");
   const launch::CommandLookup command = launch::find_command(
@@ -116,14 +116,16 @@ int run(const RunRequest& request) {
     say(fmt::format("peal: {}\n", command.problem));
     return command.exit_code;
   }
-  const launch::Flights flights(given);
+  const launch::Flights flights(given, options);
   if (!flights.problem().empty()) {
     say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
   }
-  launch::remove_former_dump(options.log_directory);
+  launch::remove_former_dump(options.log_directory, options.node);
   if (request.elastic) return run_elastic(request, command.path, flights.place(), inherited);
   const launch::Target out = launch::target_of(STDOUT_FILENO);
-  launch::NewJobContext made = launch::make_job_context();
+  const auto job = inherited.find("PEAL_JOB");
+  launch::NewJobContext made =
+      launch::make_job_context(options.node, job == inherited.end() ? "" : job->second);
   made.job.terminal_width = launch::line_width(options, out);
   made.job.flights = flights.private_folder();
   const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());

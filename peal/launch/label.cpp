@@ -39,8 +39,8 @@ std::string with_time(Timestamps timestamps,
 
 std::size_t longest_label(const LaunchOptions& options) {
   std::size_t longest = 0;
-  const Rank first = options.labels == Labels::kHost ? 0 : options.ranks - 1;
-  for (Rank rank = first; rank < options.ranks; ++rank) {
+  const Rank last = world_size_of(options) - 1;
+  for (Rank rank = options.labels == Labels::kHost ? 0 : last; rank <= last; ++rank) {
     const std::string label = label_of(options, rank, Channel::kErr);
     longest = std::max(longest, with_time(options.timestamps, label, {}).size());
   }

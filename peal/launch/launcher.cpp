@@ -52,6 +52,9 @@ class Launch final {
   void rank_ended(const GuardEvent& event);
   void rank_lost(Rank rank);
   void add(ProcessEnd end);
+  std::size_t index_of(Rank rank) const {
+    return static_cast<std::size_t>(rank - ranks_.front().rank);
+  }
 
   const std::vector<RankCommand>& ranks_;
   const observe::EndPlace ends_;
@@ -73,6 +76,8 @@ Launch::Launch(const LaunchOptions& options,
       supervisor_(duty_of(options, ranks, function, outputs_)) {
   outputs_.close_writers();
   report_.grace = options.grace;
+  report_.node = options.node.node;
+  report_.nodes = options.node.nodes;
 }
 
 Launch::Launch(const LaunchOptions& options,
@@ -146,8 +151,8 @@ void Launch::wait_and_handle() {
 void Launch::handle(const GuardEvent& event) {
   switch (event.kind) {
     case GuardEvent::Kind::kNotStarted:
-      report_.start_failure = StartFailure{
-          event.rank, ranks_[static_cast<std::size_t>(event.rank)].program, event.value};
+      report_.start_failure =
+          StartFailure{event.rank, ranks_[index_of(event.rank)].program, event.value};
       return supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
     case GuardEvent::Kind::kStopped:
       stopped_ranks_.insert(event.rank);
@@ -178,7 +183,7 @@ void Launch::rank_lost(Rank rank) {
 }
 
 void Launch::add(ProcessEnd end) {
-  end.host = ranks_[static_cast<std::size_t>(end.rank)].host;
+  end.host = ranks_[index_of(end.rank)].host;
   leave_end(ends_, end);
   const bool is_failure = failed(end.status);
   report_.ends.push_back(std::move(end));

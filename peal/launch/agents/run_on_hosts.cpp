@@ -97,7 +97,7 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
     facts.emplace(agents.host(i).name(), hosts.back());
   }
   JobContext shared = job;
-  shared.address = address_of_rank_0(hosts);
+  shared.host = address_of_rank_0(hosts);
   shared.port = hosts.front().port;
   const auto ranks = plan_ranks_on_hosts(options, shared, facts, inherited);
   return run(options, ranks, out, err, [&](const sigset_t& /*mask*/) {

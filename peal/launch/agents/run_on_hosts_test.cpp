@@ -75,7 +75,7 @@ TEST(RunOnHostsTest, EachRankGetsTheEnvironmentAndTheCoresOfItsHost) {
         .records = ""}},
   };
   const auto ranks = plan_ranks_on_hosts(options,
-                                         {.id = "j", .address = "10.0.0.2", .port = 4711},
+                                         {.id = "j", .host = "10.0.0.2", .port = 4711},
                                          facts,
                                          {{"HOME", "/home/me"}, {"PATH", "/bin"}});
   ASSERT_EQ(ranks.size(), 3U);
