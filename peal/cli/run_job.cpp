@@ -30,7 +30,7 @@
 namespace peal::cli {
 namespace {
 
-/// An agent that hears nothing for so long ends its ranks. The launcher may be stopped for a while
+/// An agent ends its ranks if the launcher is silent for so long. The launcher may be stopped for a while
 /// (SIGSTOP), or its machine may be very busy.
 constexpr Timeout kAgentPatience{15'000};
 /// How long the records of all hosts may take to arrive after a failure.

@@ -15,7 +15,7 @@ namespace peal::launch::agents {
 /// SIGTERM, and by SIGKILL after the grace. The same happens if the agent gets a signal to end. If
 /// the agent is killed, its guard (local_guard.h) kills the ranks.
 /// Threads: forks; call it before the program has a second thread.
-/// Errors: resource; mismatch if the peer is no launcher.
+/// Errors: resource; mismatch if the peer is not a launcher.
 void serve_launcher(Fd in, Fd out, const std::string& version);
 
 }  // namespace peal::launch::agents

@@ -22,7 +22,7 @@ namespace peal::launch::agents {
 namespace {
 
 constexpr std::size_t kMostErrors = 8192;
-/// More text before the banner is no login message.
+/// More text before the banner is not a login message.
 constexpr std::size_t kMostBefore = 1 << 16;
 /// How long the engine's command may take to end after its connection has ended.
 constexpr Timeout kToEnd{1000};

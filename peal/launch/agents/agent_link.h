@@ -49,7 +49,7 @@ class AgentLink final {
   /// How long the peer has been silent. The time in which this process did not run does not count,
   /// because it could not listen: call `beat` at least once in a second.
   Duration silence(TimePoint now) const { return now - heard_; }
-  /// The peer counts as heard now: after a time in which this side did not read.
+  /// The silence begins again: after a time in which this side did not read.
   void hear(TimePoint now) { heard_ = now; }
 
  private:

@@ -77,7 +77,7 @@ TEST(AgentLinkTest, TheEndOfThePeerClosesTheLinkAfterItsLastFrame) {
   EXPECT_EQ(pair.b.try_next()->payload, "last");
   pair.b.read_some(Clock::now());
   EXPECT_TRUE(pair.b.is_closed());
-  pair.b.send(FrameKind::kEnding, "nobody hears this");
+  pair.b.send(FrameKind::kEnding, "not sent");
 }
 
 }  // namespace
