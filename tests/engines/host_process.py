@@ -53,6 +53,7 @@ def _run_host(spec, keeper, reports, orders):
         if spec["own_pids"]:
             _fork_the_first_process(report)
         else:
+            system_calls.adopt_orphans()
             report(pid=os.getpid())
         system_calls.bind(spec["boot_id"], "/proc/sys/kernel/random/boot_id")
         if orders.readline() != "go\n":
@@ -132,7 +133,7 @@ def _start_daemon(daemon):
 
 
 def _reap_forever():
-    """Orphans of a pid namespace become children of its first process."""
+    """Orphans of the host become children of its first process."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:

@@ -125,16 +125,8 @@ Subsystem sftp internal-sftp
         self._make_key(folder / "id_ed25519")
         calls = self.folder / "ssh-calls"
         calls.mkdir()
-        self._write_program("ssh", f"""printf '%s\\0' "$@" > {calls}/$$-$(date +%s%N)
-exec {world.find_program("ssh")} "$@"
-""")
-        self._write_program("test-hosts", f"""exec {sys.executable} -B {world.HERE}/world_control.py {self.folder} "$@"
-""")
-
-    def _write_program(self, name, text):
-        path = self.folder / "bin" / name
-        path.write_text(f"#!/bin/sh\n{text}")
-        path.chmod(0o755)
+        self.write_program("ssh", f"printf '%s\\0' \"$@\" > {calls}/$$-$(date +%s%N)\n"
+                                  f'exec {world.find_program("ssh")} "$@"\n')
 
     def _tell_client(self, host, key):
         folder = self.home(self.launcher) / ".ssh"

@@ -31,7 +31,7 @@ running = hosts.popen(["setsid", "sleep", "86400"])
 hosts.run(["ssh", "node1", "setsid sleep 86400 > /dev/null 2>&1 < /dev/null &"])
 
 keeper = (hosts.folder / "keeper").read_text()
-print(hosts.folder, keeper, *(one.pid for name in hosts.names for one in hosts._all_processes(name)), flush=True)
+print(hosts.folder, keeper, *(one.pid for name in hosts.names for one in hosts.all_processes(name)), flush=True)
 sys.stdin.read()
 """
 
@@ -193,7 +193,7 @@ class Ends(unittest.TestCase):
         world.wait_until(lambda: not folder.exists(), f"removed: {folder}")
 
     def pids_of(self, hosts):
-        return [one.pid for name in hosts.names for one in hosts._all_processes(name)]
+        return [one.pid for name in hosts.names for one in hosts.all_processes(name)]
 
     def test_after_stop(self):
         with SshHosts(2) as hosts:

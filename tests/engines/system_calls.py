@@ -5,7 +5,7 @@ import signal
 
 NEW_MOUNT, NEW_UTS, NEW_IPC, NEW_PID, NEW_NET = 0x00020000, 0x04000000, 0x08000000, 0x20000000, 0x40000000
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 0x40000  # flags of mount
-_SET_DEATH_SIGNAL = 1  # of prctl
+_SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # of prctl
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -26,6 +26,11 @@ def die_with(parent):
     _check(_libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "prctl")
     if os.getppid() not in (parent, 0):  # 0: the parent is in another pid namespace
         os._exit(1)
+
+
+def adopt_orphans():
+    """Orphans among the descendants of this process become its children."""
+    _check(_libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
 
 
 def mount(source, target, kind, flags=0, options=None):

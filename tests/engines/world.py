@@ -136,7 +136,7 @@ class World:
     def freeze(self, host):
         """Stops all processes of the host, as in a host that does not answer any more."""
         def all_stopped():
-            running = [one for one in self._all_processes(host) if one.state not in "Tt"]
+            running = [one for one in self.all_processes(host) if one.state not in "Tt"]
             process_list.kill(running, signal.SIGSTOP)
             return not running
         wait_until(all_stopped, f"stopped: the processes of {host}")
@@ -145,7 +145,7 @@ class World:
         """Kills all processes of the host at once. Its connections close: to power it off, cut it first. On the
         launcher's host, the daemons die too."""
         def all_dead():
-            alive = self._all_processes(host)
+            alive = self.all_processes(host)
             process_list.kill(alive)
             return not alive
         wait_until(all_dead, f"dead: the processes of {host}")
@@ -153,15 +153,15 @@ class World:
     def restore(self, host):
         """After cut, freeze or kill_all. After kill_all, the host starts again, with the same daemons."""
         described = self._describe(host)
-        if self._all_processes(host) or host == LAUNCHER:
-            process_list.kill(self._all_processes(host), signal.SIGCONT)
+        if self.all_processes(host) or host == LAUNCHER:
+            process_list.kill(self.all_processes(host), signal.SIGCONT)
             self._at_bridge("link", "set", self._port(host), "master", "bridge")
         else:
             self._ask("stop", hosts=[host])
             self._ask("start", hosts=[described["spec"]])
 
     def is_alive(self, host):
-        return bool(self._all_processes(host))
+        return bool(self.all_processes(host))
 
     # Commands and processes.
 
@@ -194,7 +194,7 @@ class World:
     def processes(self, host):
         """The processes of the host, except its first process and its daemons; no zombies."""
         described = self._describe(host)
-        return [one for one in self._all_processes(host)
+        return [one for one in self.all_processes(host)
                 if one.pid not in (described["outer"], described["first"])
                 and one.pid_inside not in described["daemons"]]
 
@@ -203,6 +203,12 @@ class World:
 
     def address(self, host):
         return f"10.77.0.{self._index(host) + 10}"
+
+    def write_program(self, name, script):
+        """A program that commands in the world find before those of this machine."""
+        path = self.folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{script}")
+        path.chmod(0o755)
 
     def log(self, name):
         """The text of a log file in the world's folder; empty if it does not exist."""
@@ -234,6 +240,8 @@ class World:
         databases = ("passwd", "group", "shadow", "hosts", "networks", "protocols", "services")
         self.folder.joinpath("nsswitch.conf").write_text("".join(f"{name}: files\n" for name in databases))
         self.folder.joinpath("bin").mkdir()
+        control = f"{HERE}/world_control.py {self.folder}"
+        self.write_program("test-hosts", f'exec {sys.executable} -B {control} "$@"\n')
 
     def _own_accounts(self, name):
         """Accounts as on this machine, but root has another home, and is not locked, which sshd would notice."""
@@ -296,8 +304,8 @@ class World:
     def _describe(self, host):
         return self._ask("describe")[host]
 
-    def _all_processes(self, host):
-        """With the first process, if it has an own pid namespace."""
+    def all_processes(self, host):
+        """Also the daemons, and the first process of an own pid namespace."""
         described = self._describe(host)
         anchor = () if described["spec"]["own_pids"] else [described["first"]]
         return process_list.inside(described["spaces"], but=anchor)
