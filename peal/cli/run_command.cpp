@@ -209,11 +209,15 @@ void set_node(const TorchrunValues& given,
                           options.node.source));
 }
 
+bool is_this_machine(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 /// "node 1 of 2 (RANK and WORLD_SIZE): ranks 2 to 3 of 4, which meet at m:29500"
 void add_node_notice(const launch::LaunchOptions& options, std::vector<std::string>& notices) {
   if (options.node.is_only()) return;
   const Rank first = launch::first_rank_of(options);
-  notices.push_back(fmt::format("node {} of {} ({}): ranks {} to {} of {}, which meet at {}:{}",
+  notices.push_back(fmt::format("node {} of {} ({}): ranks {} to {} of {}, which meet at {}:{}{}",
                                 options.node.node,
                                 options.node.nodes,
                                 options.node.source,
@@ -221,7 +225,8 @@ void add_node_notice(const launch::LaunchOptions& options, std::vector<std::stri
                                 first + options.ranks - 1,
                                 launch::world_size_of(options),
                                 options.node.master,
-                                options.node.port));
+                                options.node.port,
+                                is_this_machine(options.node.master) ? ", on this machine" : ""));
 }
 
 /// -x comes last, because a later variable overrides an earlier one.
