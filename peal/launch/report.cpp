@@ -274,6 +274,10 @@ int shell_code(int status) {
 std::string describe(const PostMortem& found) {
   std::string text;
   if (!found.sentence.empty()) text += fmt::format("peal: why: {}\n", found.sentence);
+  if (found.other_node) {
+    text += fmt::format("peal: the cause is on node {}: see the report of its launcher\n",
+                        *found.other_node);
+  }
   if (!found.records.empty()) text += fmt::format("peal: see peal why {}\n", found.records);
   if (!found.problem.empty()) text += fmt::format("peal: {}\n", found.problem);
   return text;
@@ -367,7 +371,14 @@ std::string describe(const LaunchReport& report) {
     text += fmt::format("peal: {} processes hang in the kernel and could not be killed\n",
                         report.survivors);
   }
-  if (report.post_mortem) text += describe(*report.post_mortem);
+  if (report.post_mortem) {
+    text += describe(*report.post_mortem);
+  } else if (report.nodes > 1 && main_failure(report) != nullptr) {
+    text += fmt::format("peal: this is node {} of {}; the cause may be on another node, whose "
+                        "launcher has a report of its own\n",
+                        report.node,
+                        report.nodes);
+  }
   return text + describe(report.lost_output);
 }
 
