@@ -17,8 +17,11 @@ struct Unit {
   std::int64_t milliseconds;
 };
 /// The largest first.
-constexpr std::array kUnits = {
-    Unit{"d", 86'400'000}, Unit{"h", 3'600'000}, Unit{"m", 60'000}, Unit{"s", 1'000}, Unit{"ms", 1}};
+constexpr std::array kUnits = {Unit{"d", 86'400'000},
+                               Unit{"h", 3'600'000},
+                               Unit{"m", 60'000},
+                               Unit{"s", 1'000},
+                               Unit{"ms", 1}};
 constexpr std::int64_t kMost = std::int64_t{100} * 366 * 86'400'000;
 
 /// Removes the characters at the front of `text` that are in `set`, and returns them.
