@@ -32,7 +32,7 @@ std::string_view take_front(std::string_view& text, std::string_view set) {
   return front;
 }
 
-/// `number`, as in "90" and "1.5", times `unit`; nothing if the result is no whole number.
+/// `number`, as in "90" and "1.5", times `unit`; nothing if the result has a fraction.
 std::optional<std::int64_t> times(std::string_view number, std::int64_t unit) {
   const std::size_t point = number.find('.');
   const auto whole = try_parse_number<std::int64_t>(number.substr(0, point));

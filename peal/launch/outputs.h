@@ -19,8 +19,8 @@
 
 namespace peal::launch {
 
-/// For JobContext::terminal_width: the columns for a rank's line on the terminal `out`; 0 if `out`
-/// is not a terminal.
+/// For JobContext::terminal_width: the columns for a rank's line on the terminal `out`; 0 if `out` is not
+/// a terminal.
 int line_width(const LaunchOptions& options, const Target& out);
 
 class Outputs final {

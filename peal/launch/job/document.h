@@ -52,7 +52,8 @@ Value* find(Value& map, std::string_view key);
 /// Reads a text in YAML or JSON. `name` is the name of the file, for errors.
 /// Errors: usage: not YAML, not UTF-8, an empty text, several documents, a duplicate key, a key
 /// that
-///   is no word, a tag, a tab, or more than the limits. The text begins with "NAME:LINE:COLUMN: ".
+///   is not a word, a tag, a tab, or more than the limits. The text begins with "NAME:LINE:COLUMN:
+///   ".
 Value parse_document(std::string_view text, const std::string& name);
 
 /// The value as JSON in one line. Plain scalars that are numbers of JSON, true or false stay so,

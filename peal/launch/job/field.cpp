@@ -159,7 +159,7 @@ Members::Members(const Field& field) : field_(field) {
 }
 
 std::optional<Field> Members::take(std::string_view key) {
-  known_.push_back(key);
+  known_.emplace_back(key);
   const Value* const value = find(field_.value(), key);
   if (value == nullptr || value->kind == Value::Kind::kNull) return std::nullopt;
   return field_.part(*value, key);
@@ -183,7 +183,8 @@ void Members::refuse_rest() const {
     if (std::ranges::find(known_, member.key) != known_.end()) continue;
     Value at;
     at.place = member.place;
-    const std::string_view nearest = nearest_word(member.key, known_);
+    const std::vector<std::string_view> known(known_.begin(), known_.end());
+    const std::string_view nearest = nearest_word(member.key, known);
     throw field_.part(at, member.key)
         .error(nearest.empty()
                    ? fmt::format("there is no such field, only {}", fmt::join(known_, ", "))

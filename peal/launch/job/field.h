@@ -37,7 +37,7 @@ class Field final {
   std::string text() const;
   /// The text as it is written, whatever it is.
   const std::string& word() const;
-  /// A whole number. It may be quoted, as JSON of Google's services has it.
+  /// A whole number. It may be quoted, as in JSON of Google's services.
   int integer(int least, int most) const;
   /// A number such as 4 or 0.5.
   double number() const;
@@ -81,7 +81,7 @@ class Members final {
 
  private:
   Field field_;
-  std::vector<std::string_view> known_{};  // the keys that were asked for
+  std::vector<std::string> known_{};  // the keys that were asked for
 };
 
 }  // namespace peal::launch

@@ -106,7 +106,7 @@ inline constexpr int kMostNodes = 100'000;
 inline constexpr int kMostRanks = 1'000'000;
 
 /// Checks what no form checks by itself: names, counts, a command or an image in each role, limits
-/// that contradict each other. Errors: usage; the text names the field as peal's own form has it
+/// that contradict each other. Errors: usage; the text names the field as in peal's own form
 /// ("roles[0].nodes"), and says what is legal.
 void check(const Job& job);
 

@@ -146,6 +146,8 @@ ReadJob read_peal_form(const Field& document) {
   }
   if (const auto form = members.take("form")) job.form = read_form(*form);
   if (const auto text = members.take("document")) job.document = text->text();
+  // These would be other forms: they are here for the error, which names the nearest field.
+  for (const std::string_view form : {"trainingInput", "workerPoolSpecs"}) members.take(form);
   members.refuse_rest();
   if (!roles) {
     throw document.error(

@@ -54,6 +54,18 @@ Error located(const Error& error, JobForm form, const Value& document, const std
   return Error(error.kind(), fmt::format("{}: {}", to_text(place, name), message));
 }
 
+ReadJob read_in(JobForm form, const Field& document) {
+  switch (form) {
+    case JobForm::kPeal:
+      return read_peal_form(document);
+    case JobForm::kTrainingInput:
+      return read_training_input(document);
+    case JobForm::kWorkerPoolSpecs:
+      break;
+  }
+  return read_worker_pools(document);
+}
+
 }  // namespace
 
 JobForm form_of(const Value& document) {
@@ -69,7 +81,7 @@ ReadJob read_job(const Value& document, const std::string& name) {
     throw field.error("a job file has fields with values, as in name: mnist");
   }
   const JobForm form = form_of(document);
-  ReadJob read = read_peal_form(field);
+  ReadJob read = read_in(form, field);
   if (read.job.name.empty()) read.job.name = name_from(name);
   try {
     check(read.job);
