@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "peal/base/difference.h"
 #include "peal/base/error.h"
@@ -261,6 +262,12 @@ void check_engine_options(const Job& job) {
   }
 }
 
+void check_document(const Job& job) {
+  check_text("document", job.document);
+  if (job.form == JobForm::kPeal || nlohmann::json::accept(job.document)) return;
+  throw wrong("document", "it is not JSON, and CLUSTER_SPEC and TF_CONFIG contain it");
+}
+
 void check_name(const std::string& name) {
   check_text("name", name);
   if (name.empty() || name.size() > kLongestName || printable(name) != name) {
@@ -297,7 +304,7 @@ void check(const Job& job) {
     check_text("labels." + label, value);
   }
   check_engine_options(job);
-  check_text("document", job.document);
+  check_document(job);
 }
 
 }  // namespace peal::launch

@@ -155,6 +155,12 @@ TEST(JobTest, FilesHaveTwoPathsAndDoNotOverwriteEachOther) {
               StartsWith("files[1].to: two files go to x"));
 }
 
+TEST(JobTest, TheDocumentOfAManagedFormIsJson) {
+  EXPECT_EQ(check_problem([](Job& j) { j.document = "x"; }), "");
+  EXPECT_THAT(check_problem([](Job& j) { j.form = JobForm::kTrainingInput; }),
+              StartsWith("document: it is not JSON"));
+}
+
 TEST(JobTest, OptionsAreForARunnerThatExists) {
   EXPECT_EQ(check_problem([](Job& j) { j.engine_options["slurm"] = {"--partition=gpu"}; }), "");
   EXPECT_THAT(check_problem([](Job& j) { j.engine_options["slrum"] = {}; }),

@@ -16,7 +16,7 @@ namespace peal::launch {
 /// three times.
 inline constexpr auto kManagedRunTime = std::chrono::seconds(604'800);
 inline constexpr int kManagedRestarts = 3;
-inline constexpr int kMostManagedNodes = 10'000;
+inline constexpr int kMostManagedNodes = 1'000;
 
 /// Collects the fields that have no meaning here, for one line.
 class Unused final {

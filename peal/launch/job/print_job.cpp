@@ -19,16 +19,17 @@ namespace {
 using Texts = std::vector<std::string>;
 using TextsByName = std::map<std::string, std::string>;
 
-/// Whether every reader of YAML takes the plain word as this text: it begins with a letter, a slash
-/// or a point, has no letter with a meaning, and is not one of the words for true, false and null.
+/// Whether every reader of YAML takes the plain word as this text: a letter or a slash, after up to
+/// two hyphens; then letters and signs without a meaning; and not a word for true, false or null.
 bool is_plain_word(const std::string& text) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/_";
   constexpr std::string_view kInside =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_.-";
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_.-+=:@";
   constexpr std::array<std::string_view, 9> kWords = {
       "true", "false", "yes", "no", "on", "off", "null", "y", "n"};
-  if (text.empty() || kLetters.find(text.front()) == std::string_view::npos ||
-      text.find_first_not_of(kInside) != std::string::npos) {
+  const std::size_t first = text.find_first_not_of('-');
+  if (first == std::string::npos || first > 2 || kLetters.find(text[first]) == kLetters.npos ||
+      text.ends_with(':') || text.find_first_not_of(kInside) != std::string::npos) {
     return false;
   }
   std::string lower = text;

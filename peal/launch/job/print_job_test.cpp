@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "peal/base/error.h"
 #include "peal/launch/job/read_job.h"
@@ -57,9 +58,9 @@ roles:
   - name: trainer
     nodes: 2:4
     ranks_per_node: 8
-    image: "torch:2.1"
+    image: torch:2.1
     command: ["./train"]
-    args: ["--lr", "1e3", "yes", ""]
+    args: [--lr, "1e3", "yes", ""]
     env:
       EMPTY: ""
       THREADS: "4"
@@ -90,7 +91,7 @@ priority: -5
 labels:
   team: "null"
 engine_options:
-  slurm: ["--qos=high"]
+  slurm: [--qos=high]
   ssh: []
 form: training_input
 document: "{\"a\":1}"
@@ -184,6 +185,18 @@ const std::vector<std::string>& nasty_texts() {
                                                  "\n a",
                                                  "a\n\tb",
                                                  "=a",
+                                                 "--a",
+                                                 "-a",
+                                                 "---a",
+                                                 "--",
+                                                 "--a:",
+                                                 "a:b",
+                                                 "-1",
+                                                 "--1",
+                                                 "-.inf",
+                                                 "a: ",
+                                                 "--true",
+                                                 "-y",
                                                  "a\\"};
   return texts;
 }
@@ -288,7 +301,7 @@ Job random_job(unsigned seed) {
   constexpr std::array kForms = {
       JobForm::kPeal, JobForm::kTrainingInput, JobForm::kWorkerPoolSpecs};
   job.form = kForms[static_cast<std::size_t>(dice.upto(2))];
-  if (job.form != JobForm::kPeal) job.document = dice.text();
+  if (job.form != JobForm::kPeal) job.document = nlohmann::json(dice.text()).dump();
   return job;
 }
 
