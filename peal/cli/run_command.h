@@ -9,6 +9,7 @@
 
 #include "peal/cli/horovod_options.h"
 #include "peal/cli/run_job.h"
+#include "peal/cli/torchrun_options.h"
 #include "peal/launch/options.h"
 
 namespace peal::cli {
@@ -33,13 +34,14 @@ class RunCommand final {
 
  private:
   void add_options();
-  /// -n, or all slots of `hosts`.
+  /// -n, or all slots of `hosts`, or PET_NPROC_PER_NODE.
   int count_ranks(const std::vector<launch::HostSlots>& hosts) const;
   std::vector<launch::Assignment> variables(const HorovodSettings& settings) const;
 
   CLI::App* run_;  // CLI11 owns it
   const CLI::Option* check_build_ = nullptr;
   std::optional<HorovodOptions> horovod_;
+  std::optional<TorchrunOptions> torchrun_;
   launch::LaunchOptions options_;
   std::vector<std::string> command_;
   std::vector<std::string> counts_;  // exactly one, if the arguments are right

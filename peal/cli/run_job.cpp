@@ -60,16 +60,18 @@ int run(const RunRequest& request) {
   for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
   launch::Variables given = inherited;
   for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
-  if (!request.elastic) say(announce_faults(given, options.ranks));
+  if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));
   say(warn_of_unknown(given));
-  const launch::Flights flights(given);
+  const launch::Flights flights(given, options);
   if (!flights.problem().empty()) {
     say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
   }
-  launch::remove_former_dump(options.log_directory);
+  launch::remove_former_dump(options.log_directory, options.node);
   if (request.elastic) return run_elastic(request, command.path, flights.place(), inherited);
   const launch::Target out = launch::target_of(STDOUT_FILENO);
-  launch::NewJobContext made = launch::make_job_context();
+  const auto job = inherited.find("PEAL_JOB");
+  launch::NewJobContext made =
+      launch::make_job_context(options.node, job == inherited.end() ? "" : job->second);
   made.job.terminal_width = launch::line_width(options, out);
   made.job.flights = flights.private_folder();
   const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());

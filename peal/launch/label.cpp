@@ -31,8 +31,9 @@ std::string with_time(Timestamps timestamps,
 }
 
 std::size_t longest_label(const LaunchOptions& options) {
-  return with_time(
-             options.timestamps, label_of(options.labels, options.ranks - 1, Channel::kErr), {})
+  return with_time(options.timestamps,
+                   label_of(options.labels, world_size_of(options) - 1, Channel::kErr),
+                   {})
       .size();
 }
 

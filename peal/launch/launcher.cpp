@@ -45,6 +45,9 @@ class Launch final {
   void wait_and_handle();
   void handle(const GuardEvent& event);
   void rank_ended(const GuardEvent& event);
+  std::size_t index_of(Rank rank) const {
+    return static_cast<std::size_t>(rank - ranks_.front().rank);
+  }
 
   const std::vector<RankCommand>& ranks_;
   const observe::EndPlace ends_;
@@ -66,6 +69,8 @@ Launch::Launch(const LaunchOptions& options,
       supervisor_(duty_of(options, ranks, function, outputs_)) {
   outputs_.close_writers();
   report_.grace = options.grace;
+  report_.node = options.node.node;
+  report_.nodes = options.node.nodes;
 }
 
 LaunchReport Launch::run() {
@@ -122,8 +127,8 @@ void Launch::wait_and_handle() {
 void Launch::handle(const GuardEvent& event) {
   switch (event.kind) {
     case GuardEvent::Kind::kNotStarted:
-      report_.start_failure = StartFailure{
-          event.rank, ranks_[static_cast<std::size_t>(event.rank)].program, event.value};
+      report_.start_failure =
+          StartFailure{event.rank, ranks_[index_of(event.rank)].program, event.value};
       return supervisor_.note_stop();  // the guard has begun to end the ranks
     case GuardEvent::Kind::kStopped:
       stopped_ranks_.insert(event.rank);

@@ -43,6 +43,7 @@ void add_flight(const std::string& path, const std::string& job, Records& record
   }
 }
 
+/// Those of all nodes, because a folder that the user has named may be shared.
 Records read_records(const std::string& folder, const std::string& job, int ranks) {
   Records records;
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -103,7 +104,7 @@ std::optional<PostMortem> examine(const LaunchReport& report,
   }
   PostMortem found;
   try {
-    Records records = read_records(place.folder, job, options.ranks);
+    Records records = read_records(place.folder, job, world_size_of(options));
     if (records.flights.empty()) return std::nullopt;
     name_exceptions(report, records.ends);
     if (main_failure(report) != nullptr) {
@@ -118,7 +119,8 @@ std::optional<PostMortem> examine(const LaunchReport& report,
     if (!place.is_private) {
       found.records = place.folder;
     } else {
-      const std::string path = place_for_dump(options.log_directory, job, folder_of_the_system());
+      const std::string path =
+          place_for_dump(options.log_directory, job, folder_of_the_system(), options.node);
       observe::write_dump(path, records.files, records.ends);
       found.records = path;
     }

@@ -63,6 +63,8 @@ struct LaunchReport {
   int survivors = 0;           // processes that SIGKILL did not end
   int cut_short = 0;           // the signal that cut the grace short; 0: none
   Timeout grace{};
+  int node = 0;  // the ranks are those of this node, one of `nodes`
+  int nodes = 1;
   std::vector<LostOutput> lost_output;
   std::optional<PostMortem> post_mortem;  // nothing: no records, or no failure
   friend bool operator==(const LaunchReport&, const LaunchReport&) = default;
