@@ -199,11 +199,10 @@ void set_node(const TorchrunValues& given,
               launch::LaunchOptions& options) {
   const rendezvous::NodeOptions node = node_options_of(given);
   const bool has_hosts = !options.hosts.empty() || settings.has("--host-discovery-script");
-  const Environment environment =
-      has_hosts ? fixed_environment({}) : process_environment();
+  const Environment environment = has_hosts ? fixed_environment({}) : process_environment();
   const rendezvous::Process process{.user = ::getuid(), .parent = ::getppid()};
-  options.node = rendezvous::read_node_place(node, environment, process)
-                     .value_or(rendezvous::NodePlace{});
+  options.node =
+      rendezvous::read_node_place(node, environment, process).value_or(rendezvous::NodePlace{});
   if (!is_elastic || options.node.is_only()) return;
   throw Error(ErrorKind::kUsage,
               fmt::format("this is node {} of {} ({}), and one launcher starts all ranks of an "
@@ -276,6 +275,13 @@ RunRequest RunCommand::request() const {
     if (const auto seconds = settings.number("--start-timeout")) {
       request.patience.start = std::chrono::seconds(*seconds);
     }
+  }
+  request.attempts.restarts.most = restarts_of(torchrun, options.node);
+  request.attempts.least_ranks = request.attempts.most_ranks = options.ranks;
+  if (elastic && request.attempts.restarts.most > 0) {
+    throw Error(ErrorKind::kUsage,
+                "--max-restarts has no effect in an elastic job, which begins a new round after a "
+                "failure: leave it out, or give --reset-limit");
   }
   if (elastic && elastic->discovery_script.empty()) {
     elastic->discovery_script = script_of(options.hosts, count_ranks(options.hosts));

@@ -7,10 +7,14 @@
 
 #include "peal/launch/agents/agent_host.h"
 #include "peal/launch/agents/engine.h"
+#include "peal/launch/attempts.h"
 #include "peal/launch/elastic/elastic_options.h"
 #include "peal/launch/options.h"
 
 namespace peal::cli {
+
+/// Of the ranks of a job that may start again: which attempt this is, from 0.
+inline constexpr const char* kAttemptVariable = "PEAL_ATTEMPT";
 
 struct RunRequest {
   launch::LaunchOptions options;
@@ -18,6 +22,7 @@ struct RunRequest {
   /// For ranks on other machines; nothing: all are on this machine.
   std::optional<launch::agents::EngineOptions> engine;
   launch::agents::Patience patience{};  // with other machines
+  launch::AttemptRules attempts{};      // unless the job is elastic
   std::vector<std::string> notices;     // sentences for the user
 };
 

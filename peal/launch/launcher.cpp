@@ -7,6 +7,7 @@
 
 #include <set>
 #include <span>
+#include <utility>
 
 #include "peal/launch/flights.h"
 #include "peal/launch/outputs.h"
@@ -60,6 +61,7 @@ class Launch final {
   const observe::EndPlace ends_;
   const TimePoint start_ = Clock::now();
   std::set<Rank> stopped_ranks_;
+  bool has_lost_ = false;  // a host, since the last look at the events
   LaunchReport report_;
   Outputs outputs_;
   Supervisor supervisor_;
@@ -138,6 +140,8 @@ void Launch::wait_and_handle() {
   supervisor_.handle(all.first(Supervisor::kEntries),
                      [this](const GuardEvent& event) { handle(event); });
   outputs_.handle(all.subspan(Supervisor::kEntries));
+  // The cause is known, so the other ranks need no time to fail by themselves.
+  if (std::exchange(has_lost_, false)) supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
   if (ready == 0 && limited) {
     outputs_.finish();
     supervisor_.give_up_output();
@@ -174,11 +178,12 @@ void Launch::rank_ended(const GuardEvent& event) {
   add(std::move(end));
 }
 
-/// Counts as killed: nobody will see its exit code.
+/// Counts as killed, because its exit code is not known.
 void Launch::rank_lost(Rank rank) {
   ProcessEnd end{.rank = rank, .status = SIGKILL, .after = Clock::now() - start_};
   if (supervisor_.stage() == Stage::kStopping) end.ended_by = EndedBy::kRequest;
   end.lost = supervisor_.guard().why_lost(rank);
+  has_lost_ = supervisor_.stage() < Stage::kStopping;
   add(std::move(end));
 }
 

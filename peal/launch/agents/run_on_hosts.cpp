@@ -64,24 +64,24 @@ std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options) {
     agents.add(block.name);
   }
   agents.await_all();
+  Refusal refusal;
   std::string lines;
   std::set<int> codes;
-  int refused = 0;
   for (int i = 0; i < agents.count(); ++i) {
     const AgentHost& host = agents.host(i);
     if (host.is_ready()) continue;
-    ++refused;
+    refusal.hosts.emplace_back(host.name(), host.problem());
     codes.insert(host.exit_code());
     lines += fmt::format("  {}: {}\n", host.name(), host.problem());
   }
-  if (refused == 0) return std::nullopt;
-  return Refusal{
-      .text = fmt::format("no rank was started, because {} of {} host{} cannot be used:\n{}",
-                          refused,
-                          agents.count(),
-                          agents.count() == 1 ? "" : "s",
-                          lines),
-      .exit_code = codes.size() == 1 ? std::max(1, *codes.begin()) : 1};
+  if (refusal.hosts.empty()) return std::nullopt;
+  refusal.text = fmt::format("no rank was started, because {} of {} host{} cannot be used:\n{}",
+                             refusal.hosts.size(),
+                             agents.count(),
+                             agents.count() == 1 ? "" : "s",
+                             lines);
+  if (codes.size() == 1) refusal.exit_code = std::max(1, *codes.begin());
+  return refusal;
 }
 
 LaunchReport run_on_hosts(const LaunchOptions& options,

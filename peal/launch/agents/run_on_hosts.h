@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "peal/launch/agents/agents.h"
@@ -30,6 +31,7 @@ std::vector<RankCommand> plan_ranks_on_hosts(const LaunchOptions& options,
 struct Refusal {
   std::string text;   // lines, one for each host
   int exit_code = 1;  // 126 or 127 if the command is the problem on each of them
+  std::vector<std::pair<std::string, std::string>> hosts{};  // and why
 };
 
 /// Connects with the hosts of options.hosts that have ranks. Nothing: all are ready.
