@@ -38,7 +38,11 @@ constexpr Timeout kRecordsLimit{10'000};
 /// What an attempt has come to.
 struct Outcome {
   int exit_code = 0;
-  bool may_repeat = false;  // it failed by itself: no signal, no mistake in the command
+  enum class Next : unsigned char {
+    kEnd,      // it ended well, by a signal, or by a mistake in the command
+    kRestart,  // it failed
+    kRetry,    // no rank was started: hosts have refused
+  } next = Next::kEnd;
   std::vector<std::pair<std::string, std::string>> lost{};  // hosts, and why
 };
 
@@ -89,7 +93,8 @@ int AttemptLoop::run() {
     }
     last = run_once(options_of(std::get<launch::BeginAttempt>(decision)));
     bar(last);
-    if (last.exit_code == 0 || !last.may_repeat || !may_restart(state_, request_.attempts)) {
+    if (last.next == Outcome::Next::kRetry) continue;
+    if (last.next == Outcome::Next::kEnd || !may_restart(state_, request_.attempts)) {
       return last.exit_code;
     }
     restart_after_failure(state_, Clock::now(), request_.attempts);
@@ -158,7 +163,9 @@ Outcome AttemptLoop::run_on_hosts(const launch::LaunchOptions& options) {
   launch::agents::Agents agents(agents_options(made.job.id));
   if (const auto refusal = launch::agents::connect(agents, options)) {
     say("peal: " + refusal->text);
-    return {.exit_code = refusal->exit_code, .may_repeat = attempt_ > 0, .lost = refusal->hosts};
+    return {.exit_code = refusal->exit_code,
+            .next = attempt_ > 0 ? Outcome::Next::kRetry : Outcome::Next::kEnd,
+            .lost = refusal->hosts};
   }
   launch::LaunchReport result = launch::agents::run_on_hosts(
       options, made.job, agents, inherited_, out, launch::target_of(STDERR_FILENO));
@@ -174,9 +181,10 @@ Outcome AttemptLoop::report(launch::LaunchReport& report,
   report.post_mortem = launch::examine(report, flights.place(), job, options);
   say(tell_missed_faults(given_, report.ends));
   say(launch::describe(report));
-  Outcome outcome{.exit_code = launch::exit_code(report),
-                  .may_repeat = report.signal == 0 && !report.output_closed &&
-                                !report.start_failure && handled_signal(report) == 0};
+  Outcome outcome{.exit_code = launch::exit_code(report)};
+  const bool has_failed = outcome.exit_code != 0 && report.signal == 0 && !report.output_closed &&
+                          !report.start_failure && handled_signal(report) == 0;
+  if (has_failed) outcome.next = Outcome::Next::kRestart;
   for (const launch::ProcessEnd& end : report.ends) {
     if (!end.lost.empty()) outcome.lost.emplace_back(end.host, end.lost);
   }

@@ -277,6 +277,7 @@ RunRequest RunCommand::request() const {
     }
   }
   request.attempts.restarts.most = restarts_of(torchrun, options.node);
+  set_limits(settings, process_environment(), request.attempts);
   request.attempts.least_ranks = request.attempts.most_ranks = options.ranks;
   if (elastic && request.attempts.restarts.most > 0) {
     throw Error(ErrorKind::kUsage,
@@ -287,7 +288,7 @@ RunRequest RunCommand::request() const {
     elastic->discovery_script = script_of(options.hosts, count_ranks(options.hosts));
   }
   if (elastic) check(*elastic);
-  request.notices = notices_of(settings, options);
+  request.notices = notices_of(settings, options, request.attempts);
   const std::vector<std::string> of_torchrun = notices_of(torchrun);
   request.notices.insert(request.notices.end(), of_torchrun.begin(), of_torchrun.end());
   add_node_notice(options, request.notices);

@@ -234,7 +234,7 @@ class Refusals(TestOfHosts):
 
 class Deaths(TestOfHosts):
     def setUp(self):
-        self.hosts = SshHosts(2, programs=[PEAL.parent], own_files=True)
+        self.hosts = SshHosts(3, programs=[PEAL.parent], own_files=True)
         self.addCleanup(self.hosts.stop)
 
     def start_long(self, *options):
@@ -273,6 +273,42 @@ class Deaths(TestOfHosts):
         os.kill(agent.pid, signal.SIGKILL)
         self.assertLost(run, "node1", "ssh ended with exit code 255")
         self.assertNothingRuns("node1", "node2")
+
+    def restarted(self, strike, pattern):
+        """A job of two hosts and a spare one restarts after the strike, and ends well. Returns its report."""
+        run = self.start("-n", "4", "-H", "node1:2,node2:2,node3:2", "--max-restarts", "1", "sh", "-c",
+                         f"echo $(hostname) $PEAL_ATTEMPT $RANK; [ $PEAL_ATTEMPT = 1 ] || sleep {LONG}")
+        for _ in range(4):
+            self.assertRegex(run.stdout.readline(), r" 0 \d$")
+        strike(run)
+        out, err = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 0, err)
+        self.assertRegex(err, pattern)
+        self.assertIn("peal: restart 1 of 1\n", err)
+        return out
+
+    def test_a_job_continues_on_a_spare_host_after_a_host_is_cut_off(self):
+        out = self.restarted(lambda _: self.hosts.cut("node1"), "host node1 was lost with ranks 0 and 1")
+        self.assertEqual(sorted(out.splitlines()), ["[node2:0] node2 1 0", "[node2:1] node2 1 1",
+                                                    "[node3:2] node3 1 2", "[node3:3] node3 1 3"])
+
+    def test_a_job_starts_again_after_a_rank_is_killed(self):
+        def kill_a_rank(_):
+            victim = next(one for one in self.hosts.processes("node2") if one.command[0] == "sh")
+            os.kill(victim.pid, signal.SIGKILL)
+        out = self.restarted(kill_a_rank, "on node2 .* was killed by SIGKILL")
+        self.assertEqual(out.count(" 1 "), 4)
+        self.assertNotIn("node3", out)
+
+    def test_restarts_end_when_no_host_has_room(self):
+        run = self.start("-n", "4", "-H", "node1:2,node2:2,node3:1", "--max-restarts", "5",
+                         "--blacklist-cooldown-range", "1000", "2000", "sh", "-c", f"echo ready; sleep {LONG}")
+        for _ in range(4):
+            run.stdout.readline()
+        self.hosts.kill_all("node2")
+        _, err = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 137, err)
+        self.assertRegex(err, "the job ends: there is room for 3 ranks, and the job needs 4, for 600 s: node2: ssh ended")
 
     def test_an_agent_that_gets_a_signal_says_so(self):
         run = self.start_long()
