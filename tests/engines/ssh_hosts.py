@@ -56,14 +56,14 @@ def why_not():
 
 
 class SshHosts(world.World):
-    def __init__(self, hosts, programs=(), own_files=False, kept=()):
+    def __init__(self, hosts, programs=(), own_files=False, kept=(), containers=None):
         """`hosts`: a number of hosts, named node1 to nodeN, or a list of Host. `programs`: folders that are first in
         the path of each host."""
         if isinstance(hosts, int):
             hosts = [Host(f"node{index + 1}") for index in range(hosts)]
         self.hosts = {host.name: host for host in hosts if host.fault != Fault.NO_NAME}
         self.programs = [str(pathlib.Path(folder).resolve()) for folder in programs]
-        super().__init__(list(self.hosts), own_files, [*kept, *self.programs])
+        super().__init__(list(self.hosts), own_files, [*kept, *self.programs], containers)
         try:
             self.path = self.programs
             self._write_client()
@@ -82,7 +82,7 @@ class SshHosts(world.World):
 
     def ssh_calls(self):
         """The arguments of each call of `ssh` on the launcher's host, in no order."""
-        return [tuple(path.read_text().split("\0")[:-1]) for path in self.folder.glob("ssh-calls/*")]
+        return self.calls("ssh")
 
     def port(self, name):
         return FIRST_PORT + self._index(name)
@@ -119,14 +119,11 @@ Subsystem sftp internal-sftp
         return world.Plan(host.name, () if host.fault == Fault.NO_SSHD else (sshd,), tuple(mounts))
 
     def _write_client(self):
-        """The user's key, and a program `ssh` that notes its arguments and calls the real program."""
+        """The user's key. The configuration and the hosts' keys follow with each host."""
         folder = self.home(self.launcher) / ".ssh"
         folder.mkdir(parents=True, mode=0o700)
         self._make_key(folder / "id_ed25519")
-        calls = self.folder / "ssh-calls"
-        calls.mkdir()
-        self.write_program("ssh", f"printf '%s\\0' \"$@\" > {calls}/$$-$(date +%s%N)\n"
-                                  f'exec {world.find_program("ssh")} "$@"\n')
+        self.note_calls("ssh")
 
     def _tell_client(self, host, key):
         folder = self.home(self.launcher) / ".ssh"
