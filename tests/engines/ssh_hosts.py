@@ -11,7 +11,8 @@ is one of the test. Each host has its own sshd, port, host key and list of autho
 
 As a command, from tests in other languages; it ends with 77 if no hosts can be made here:
 
-    ssh_hosts.py [--hosts 8] [--host NAME[=FAULT]]... [--programs FOLDER]... [--own-files] -- COMMAND...
+    ssh_hosts.py [--hosts 8] [--host NAME[=FAULT]]... [--programs FOLDER]... [--own-files]
+                 [--containers] -- COMMAND...
 
 COMMAND runs on the launcher's host, with the number and the signals of this process. It finds a program
 `test-hosts`: `test-hosts cut node2` (freeze, kill_all, restore, processes). The hosts end with COMMAND.
@@ -24,6 +25,7 @@ import pathlib
 import subprocess
 import sys
 
+import images
 import world
 
 SKIPPED = 77  # the exit code that ctest reads as skipped
@@ -167,9 +169,10 @@ def main():
                            help=f"a host; FAULT is one of {faults}")
     arguments.add_argument("--programs", action="append", default=[], metavar="FOLDER")
     arguments.add_argument("--own-files", action="store_true")
+    arguments.add_argument("--containers", action="store_true", help="podman and images, on each host")
     arguments.add_argument("command", nargs="+")
     options = arguments.parse_args()
-    if reason := why_not():
+    if reason := why_not() or (options.containers and images.why_not()):
         print("SKIPPED:", reason)
         sys.exit(SKIPPED)
     hosts = [Host(f"node{index + 1}") for index in range(options.hosts)]
@@ -177,7 +180,8 @@ def main():
         if fault and fault not in faults.split(", "):
             arguments.error(f"--host {name}={fault}: FAULT is one of {faults}")
         hosts.append(Host(name, Fault(fault) if fault else None))
-    running = SshHosts(hosts, options.programs, options.own_files)
+    containers = images.Containers(options.programs) if options.containers else None
+    running = SshHosts(hosts, options.programs, options.own_files, containers=containers)
     command = running.command(options.command)
     os.execvpe(command[0], command, running.environment())
 
