@@ -74,6 +74,8 @@ class Containers:
         if environment.exists():
             folders |= {environment.resolve(), _base_of(environment)}
         folders.discard(None)
+        if pathlib.Path("/") in folders:
+            raise ValueError("containers cannot see the folder / of this machine: put the programs into another folder")
         return sorted(one for one in folders if not any(other in one.parents for other in folders))
 
 
