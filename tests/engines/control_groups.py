@@ -4,7 +4,7 @@ import pathlib
 import re
 import time
 
-PARENTS = ("/sys/fs/cgroup/libpod_parent", *map(str, pathlib.Path("/sys/fs/cgroup").glob("*/libpod_parent")))
+ROOT = pathlib.Path("/sys/fs/cgroup")
 PATIENCE = 5  # seconds until the kernel regards the groups of dead processes as empty
 
 
@@ -32,5 +32,6 @@ def containers_in(folder):
 
 def groups_of(containers):
     """The existing groups of the containers: for each controller, one."""
-    candidates = (pathlib.Path(parent, f"libpod-{container}") for parent in PARENTS for container in containers)
+    parents = [ROOT / "libpod_parent", *ROOT.glob("*/libpod_parent")]  # of version 2, and of version 1
+    candidates = (parent / f"libpod-{container}" for parent in parents for container in containers)
     return [group for group in candidates if group.exists()]
