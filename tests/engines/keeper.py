@@ -24,6 +24,7 @@ import tempfile
 import time
 import traceback
 
+import control_groups
 import host_process
 import process_list
 import system_calls
@@ -165,6 +166,7 @@ class Keeper:
             host.kill()
             host.close()
         self.hosts.clear()
+        control_groups.remove_of_containers_in(f"{self.folder}/containers")
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -35,12 +35,13 @@ def why_not():
 
 
 class SlurmCluster(world.World):
-    def __init__(self, nodes=3, own_hosts=False, own_files=False, cpus=2, settings=None, kept=()):
+    def __init__(self, nodes=3, own_hosts=False, own_files=False, cpus=2, settings=None, kept=(),
+                 containers=None):
         """`cpus`: of each node; this machine may have fewer. `settings`: more lines of slurm.conf, as a dict.
         `own_files` needs own_hosts: nodes then share no temporary files."""
         self.nodes = [f"node{index + 1}" for index in range(nodes)]
         self.own_hosts = own_hosts
-        super().__init__(self.nodes if own_hosts else [], own_files, kept)
+        super().__init__(self.nodes if own_hosts else [], own_files, kept, containers)
         try:
             self._write_configuration(cpus, settings or {})
             self.boot(self._plans())

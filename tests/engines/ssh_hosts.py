@@ -11,7 +11,8 @@ is one of the test. Each host has its own sshd, port, host key and list of autho
 
 As a command, from tests in other languages; it ends with 77 if no hosts can be made here:
 
-    ssh_hosts.py [--hosts 8] [--host NAME[=FAULT]]... [--programs FOLDER]... [--own-files] -- COMMAND...
+    ssh_hosts.py [--hosts 8] [--host NAME[=FAULT]]... [--programs FOLDER]... [--own-files]
+                 [--containers] -- COMMAND...
 
 COMMAND runs on the launcher's host, with the number and the signals of this process. It finds a program
 `test-hosts`: `test-hosts cut node2` (freeze, kill_all, restore, processes). The hosts end with COMMAND.
@@ -24,6 +25,7 @@ import pathlib
 import subprocess
 import sys
 
+import images
 import world
 
 SKIPPED = 77  # the exit code that ctest reads as skipped
@@ -56,14 +58,14 @@ def why_not():
 
 
 class SshHosts(world.World):
-    def __init__(self, hosts, programs=(), own_files=False, kept=()):
+    def __init__(self, hosts, programs=(), own_files=False, kept=(), containers=None):
         """`hosts`: a number of hosts, named node1 to nodeN, or a list of Host. `programs`: folders that are first in
         the path of each host."""
         if isinstance(hosts, int):
             hosts = [Host(f"node{index + 1}") for index in range(hosts)]
         self.hosts = {host.name: host for host in hosts if host.fault != Fault.NO_NAME}
         self.programs = [str(pathlib.Path(folder).resolve()) for folder in programs]
-        super().__init__(list(self.hosts), own_files, [*kept, *self.programs])
+        super().__init__(list(self.hosts), own_files, [*kept, *self.programs], containers)
         try:
             self.path = self.programs
             self._write_client()
@@ -82,7 +84,7 @@ class SshHosts(world.World):
 
     def ssh_calls(self):
         """The arguments of each call of `ssh` on the launcher's host, in no order."""
-        return [tuple(path.read_text().split("\0")[:-1]) for path in self.folder.glob("ssh-calls/*")]
+        return self.calls("ssh")
 
     def port(self, name):
         return FIRST_PORT + self._index(name)
@@ -119,14 +121,11 @@ Subsystem sftp internal-sftp
         return world.Plan(host.name, () if host.fault == Fault.NO_SSHD else (sshd,), tuple(mounts))
 
     def _write_client(self):
-        """The user's key, and a program `ssh` that notes its arguments and calls the real program."""
+        """The user's key. The configuration and the hosts' keys follow with each host."""
         folder = self.home(self.launcher) / ".ssh"
         folder.mkdir(parents=True, mode=0o700)
         self._make_key(folder / "id_ed25519")
-        calls = self.folder / "ssh-calls"
-        calls.mkdir()
-        self.write_program("ssh", f"printf '%s\\0' \"$@\" > {calls}/$$-$(date +%s%N)\n"
-                                  f'exec {world.find_program("ssh")} "$@"\n')
+        self.note_calls("ssh")
 
     def _tell_client(self, host, key):
         folder = self.home(self.launcher) / ".ssh"
@@ -170,9 +169,10 @@ def main():
                            help=f"a host; FAULT is one of {faults}")
     arguments.add_argument("--programs", action="append", default=[], metavar="FOLDER")
     arguments.add_argument("--own-files", action="store_true")
+    arguments.add_argument("--containers", action="store_true", help="podman and images, on each host")
     arguments.add_argument("command", nargs="+")
     options = arguments.parse_args()
-    if reason := why_not():
+    if reason := why_not() or (options.containers and images.why_not()):
         print("SKIPPED:", reason)
         sys.exit(SKIPPED)
     hosts = [Host(f"node{index + 1}") for index in range(options.hosts)]
@@ -180,7 +180,8 @@ def main():
         if fault and fault not in faults.split(", "):
             arguments.error(f"--host {name}={fault}: FAULT is one of {faults}")
         hosts.append(Host(name, Fault(fault) if fault else None))
-    running = SshHosts(hosts, options.programs, options.own_files)
+    containers = images.Containers(options.programs) if options.containers else None
+    running = SshHosts(hosts, options.programs, options.own_files, containers=containers)
     command = running.command(options.command)
     os.execvpe(command[0], command, running.environment())
 

@@ -24,11 +24,12 @@ SLEEP = ["sleep", "86400"]
 VICTIM = f"""
 import sys
 sys.path.insert(0, {str(HERE)!r})
-import ssh_hosts
+import ssh_hosts, world
 
 hosts = ssh_hosts.SshHosts(2)
 running = hosts.popen(["setsid", "sleep", "86400"])
 hosts.run(["ssh", "node1", "setsid sleep 86400 > /dev/null 2>&1 < /dev/null &"])
+world.wait_until(lambda: [one.command for one in hosts.processes("node1")] == [("sleep", "86400")], "alone: sleep")
 
 keeper = (hosts.folder / "keeper").read_text()
 print(hosts.folder, keeper, *(one.pid for name in hosts.names for one in hosts.all_processes(name)), flush=True)
@@ -86,9 +87,10 @@ class Standing(unittest.TestCase):
 
     def test_with_own_files_a_host_does_not_see_the_temporary_files_of_another(self):
         for folder in "/tmp", "/var/tmp", "/dev/shm":
-            self.assertEqual(self.ssh("node1", f"echo > {folder}/of-node1; ls {folder}/of-node1").returncode, 0)
-            self.assertNotEqual(self.ssh("node2", f"ls {folder}/of-node1").returncode, 0)
-            self.assertFalse(os.path.exists(f"{folder}/of-node1"))
+            file = f"{folder}/peal-test-of-node1-{os.getpid()}"
+            self.assertEqual(self.ssh("node1", f"echo > {file}; ls {file}").returncode, 0)
+            self.assertNotEqual(self.ssh("node2", f"ls {file}").returncode, 0)
+            self.assertFalse(os.path.exists(file))
 
     def test_an_alias_is_known_only_to_the_clients_configuration(self):
         self.assertEqual(self.ssh("first", "hostname").stdout, "node1\n")
@@ -129,8 +131,8 @@ class Deaths(unittest.TestCase):
 
     def start(self, host):
         """A process on the host that outlives its connection."""
-        self.hosts.run([*SSH, host, "setsid sleep 86400 > /dev/null 2>&1 < /dev/null & echo started"])
-        return self.sleeping(host)[0]
+        self.hosts.run([*SSH, host, "setsid sleep 86400 > /dev/null 2>&1 < /dev/null &"])
+        return world.wait_until(lambda: self.sleeping(host), f"sleeping: a process on {host}")[0]
 
     def sleeping(self, host):
         return [one for one in self.hosts.processes(host) if one.command == tuple(SLEEP)]

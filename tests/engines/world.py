@@ -85,11 +85,14 @@ def wait_until(condition, what, patience=PATIENCE):
 class World:
     launcher = LAUNCHER
 
-    def __init__(self, hosts, own_files=False, kept=()):
+    def __init__(self, hosts, own_files=False, kept=(), containers=None):
         """Starts no host yet. `own_files` applies to all hosts but the launcher's; `kept`: folders that they see
-        in spite of it."""
+        in spite of it. `containers`: an images.Containers; each host then has podman."""
         self.names = [LAUNCHER, *hosts]
         self.own_files = own_files
+        self.containers = containers
+        if containers:
+            containers.prepare()
         self.kept = [str(ROOT), str(HERE), *map(str, kept)]
         self.path = []  # folders of programs that commands in the world find first
         self._start_keeper()
@@ -210,6 +213,17 @@ class World:
         path.write_text(f"#!/bin/sh\n{script}")
         path.chmod(0o755)
 
+    def note_calls(self, program):
+        """From now on, calls(program) knows the calls by commands of the test, on all hosts, if they use the path."""
+        folder = self.folder / "calls" / program
+        folder.mkdir(parents=True)
+        self.write_program(program, f"printf '%s\\0' \"$@\" > {folder}/$$-$(date +%s%N)\n"
+                                    f'exec {find_program(program)} "$@"\n')
+
+    def calls(self, program):
+        """The arguments of each call since note_calls(program), in no order."""
+        return [tuple(path.read_text().split("\0")[:-1]) for path in self.folder.glob(f"calls/{program}/*")]
+
     def log(self, name):
         """The text of a log file in the world's folder; empty if it does not exist."""
         path = self.folder / name
@@ -265,6 +279,8 @@ class World:
         accounts = self._own_accounts(plan.name)
         files = {"/etc/hosts": self.folder / "hosts", "/etc/nsswitch.conf": self.folder / "nsswitch.conf",
                  "/etc/passwd": accounts / "passwd", "/etc/shadow": accounts / "shadow"}
+        if self.containers:
+            files["/etc/containers"] = self.containers.configure(self.folder / "containers" / plan.name)
         own_folders = ["/run"]
         if self.own_files and plan.name != LAUNCHER:
             own_folders += ["/tmp", "/var/tmp", "/dev/shm"]
