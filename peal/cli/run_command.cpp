@@ -20,6 +20,7 @@
 #include "peal/config/environment.h"
 #include "peal/launch/own_host.h"
 #include "peal/rendezvous/read_node_place.h"
+#include "peal/rendezvous/slurm_allocation.h"
 
 namespace peal::cli {
 namespace {
@@ -100,6 +101,26 @@ std::string script_of(const std::vector<launch::HostSlots>& hosts, int ranks) {
     script += fmt::format(fmt::runtime(is_ipv6 ? " '[{}]:{}'" : " '{}:{}'"), host.name, host.slots);
   }
   return script;
+}
+
+/// The slots of the nodes: the tasks that the user has asked for, or the CPUs if `ranks` is another
+/// number.
+std::vector<launch::HostSlots> slots_of(const rendezvous::SlurmAllocation& allocation,
+                                        std::optional<int> ranks) {
+  int tasks = 0;
+  for (const rendezvous::AllocatedNode& node : allocation.nodes) tasks += node.tasks;
+  if (!ranks && !allocation.has_tasks) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("how many ranks on the {} nodes of this job of Slurm? Use -n, or give "
+                            "sbatch or salloc a number of tasks (--ntasks)",
+                            allocation.nodes.size()));
+  }
+  const bool counts_tasks = allocation.has_tasks && ranks.value_or(tasks) == tasks;
+  std::vector<launch::HostSlots> hosts;
+  for (const rendezvous::AllocatedNode& node : allocation.nodes) {
+    hosts.push_back({node.name, counts_tasks ? node.tasks : std::max(node.tasks, node.cpus)});
+  }
+  return hosts;
 }
 
 launch::Binding parse_binding(const std::string& text) {
@@ -244,6 +265,22 @@ std::vector<launch::Assignment> RunCommand::variables(const HorovodSettings& set
   return variables;
 }
 
+/// In a batch script of Slurm or a shell of salloc, the nodes of the job are the hosts, unless the
+/// user names hosts. Returns whether they are.
+bool RunCommand::take_allocation(const HorovodSettings& settings,
+                                 const TorchrunValues& torchrun,
+                                 bool is_elastic,
+                                 launch::LaunchOptions& options) const {
+  const rendezvous::NodeOptions node = node_options_of(torchrun);
+  const bool is_placed =
+      node.is_standalone || node.nodes || settings.has("--host-discovery-script");
+  if (!options.hosts.empty() || is_placed || is_elastic) return false;
+  const auto allocation = rendezvous::read_slurm_allocation(process_environment());
+  if (!allocation || allocation->nodes.size() == 1) return false;
+  options.hosts = slots_of(*allocation, parse_count(counts_, options_.wording));
+  return true;
+}
+
 RunRequest RunCommand::request() const {
   const HorovodSettings settings = settle(horovod_->given(), read_horovod_config);
   const TorchrunValues torchrun = torchrun_->given();
@@ -258,6 +295,7 @@ RunRequest RunCommand::request() const {
                 "--inject has no effect in an elastic job, whose ranks change: leave it out, and "
                 "kill workers instead");
   }
+  const bool is_in_allocation = take_allocation(settings, torchrun, elastic.has_value(), options);
   options.variables = variables(settings);
   options.ranks = elastic ? elastic->min_ranks : count_ranks(options.hosts);
   set_output(settings, options);
@@ -269,8 +307,9 @@ RunRequest RunCommand::request() const {
   RunRequest request;
   if (elastic) {
     launch::check_own_hosts(options.hosts);
-  } else if (launch::has_other_hosts(options.hosts)) {
+  } else if (is_in_allocation || launch::has_other_hosts(options.hosts)) {
     request.engine = engine(settings);
+    if (is_in_allocation) request.engine->engine = launch::agents::Engine::kSlurm;
     if (options.labels == launch::Labels::kRank) options.labels = launch::Labels::kHost;
     if (const auto seconds = settings.number("--start-timeout")) {
       request.patience.start = std::chrono::seconds(*seconds);

@@ -37,6 +37,10 @@ class RunCommand final {
   /// -n, or all slots of `hosts`, or PET_NPROC_PER_NODE.
   int count_ranks(const std::vector<launch::HostSlots>& hosts) const;
   std::vector<launch::Assignment> variables(const HorovodSettings& settings) const;
+  bool take_allocation(const HorovodSettings& settings,
+                       const TorchrunValues& torchrun,
+                       bool is_elastic,
+                       launch::LaunchOptions& options) const;
   launch::agents::EngineOptions engine(const HorovodSettings& settings) const;
 
   CLI::App* run_;  // CLI11 owns it

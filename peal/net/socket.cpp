@@ -144,6 +144,21 @@ Address local_address(int fd) { return address_by<::getsockname>(fd, "getsocknam
 
 Address peer_address(int fd) { return address_by<::getpeername>(fd, "getpeername"); }
 
+std::string own_address_towards(const std::string& host) {
+  try {
+    const bool is_v6 = host.find(':') != std::string::npos;
+    const Address to = Address::parse(is_v6 ? "[" + host + "]:9" : host + ":9");
+    // A datagram socket that connects chooses its address, and sends nothing.
+    const Fd fd(::socket(to.raw()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!fd || ::connect(fd.get(), to.raw(), to.size()) != 0) return "";
+    const std::string text = local_address(fd.get()).to_string();
+    const std::string_view own = std::string_view(text).substr(0, text.rfind(':'));
+    return std::string(is_v6 ? own.substr(1, own.size() - 2) : own);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 std::string peer_name(int fd) {
   try {
     const Address address = peer_address(fd);

@@ -4,8 +4,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace peal::rendezvous {
+
+/// All hosts of a node list, in its order: node003 to node010, node012 and gpu7. Errors: usage for
+/// any other text, and for more than 100,000 hosts.
+std::vector<std::string> all_hosts(std::string_view nodelist);
 
 /// The first host of a node list: "node003". Errors: usage for any other text.
 std::string first_host(std::string_view nodelist);

@@ -17,6 +17,18 @@ TEST(NodelistTest, FirstHostReturnsTheWholeName) {
   EXPECT_EQ(first_host("node[1-2].cluster"), "node1.cluster");
 }
 
+TEST(NodelistTest, AllHostsAreInTheOrderOfTheList) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(all_hosts("node7"), Names({"node7"}));
+  EXPECT_EQ(all_hosts("node[008-010,12],gpu7"),
+            Names({"node008", "node009", "node010", "node12", "gpu7"}));
+  EXPECT_EQ(all_hosts("r[1-2]n[3-4].x"), Names({"r1n3.x", "r1n4.x", "r2n3.x", "r2n4.x"}));
+  EXPECT_THROW(all_hosts("node[1-999999]"), Error);
+  EXPECT_THROW(all_hosts("node[1-2"), Error);
+  EXPECT_THROW(all_hosts("node[2-1]"), Error);
+  EXPECT_THROW(all_hosts("node1,"), Error);
+}
+
 TEST(NodelistTest, FirstHostRejectsMalformedLists) {
   for (const char* text : {"", ",node1", "node[", "node[]", "node[-3]", "node[1-2"}) {
     EXPECT_THROW(first_host(text), Error) << text;

@@ -41,7 +41,7 @@ AgentHost::AgentHost(std::string name,
       begin_(std::move(begin)),
       version_(std::move(version)),
       link_({}, {}, started_) {
-  begin_.is_over_ssh = engine_.engine == Engine::kSsh;
+  begin_.addresses = addresses_of(engine_.engine);
   Pipe in = make_pipe();
   Pipe out = make_pipe();
   Pipe err = make_pipe();
@@ -137,7 +137,8 @@ void AgentHost::check(TimePoint now, const Patience& patience) {
   if (state_ != State::kReady) {
     if (link_.is_closed()) return refuse(reason_of_end());
     if (now - started_ > patience.start) {
-      return refuse(fmt::format("no answer within {} s", seconds(patience.start)));
+      return refuse(
+          fmt::format("no answer within {} s{}", seconds(patience.start), last_words(error_text_)));
     }
     return;
   }

@@ -67,7 +67,7 @@ std::string encode(const Begin& begin) {
   writer.put_text(begin.directory);
   put(writer, begin.grace);
   put(writer, begin.silence);
-  writer.put_u8(begin.is_over_ssh ? 1 : 0);
+  writer.put_u8(static_cast<std::uint8_t>(begin.addresses));
   return std::move(writer).take();
 }
 
@@ -80,7 +80,7 @@ Begin decode_begin(std::string_view bytes) {
   begin.directory = text(reader);
   begin.grace = time(reader);
   begin.silence = time(reader);
-  begin.is_over_ssh = reader.get_u8() != 0;
+  begin.addresses = static_cast<AddressSource>(reader.get_u8());
   reader.finish();
   return begin;
 }

@@ -65,6 +65,14 @@ struct Frame {
   std::string payload{};
 };
 
+/// Where an agent learns the addresses of its host and of the launcher's. Other engines than the
+/// one that has started the agent may have left their variables in its environment.
+enum class AddressSource : std::uint8_t {
+  kNone,   // it is on the launcher's machine
+  kSsh,    // SSH_CONNECTION
+  kSlurm,  // SLURM_LAUNCH_NODE_IPADDR, and the way to this address
+};
+
 /// The first frame of the launcher: what the agent checks before any rank starts.
 struct Begin {
   std::string job{};                                 // PEAL_JOB
@@ -73,8 +81,8 @@ struct Begin {
                                                      // it; for PATH and PEAL_FLIGHT_DIR
   std::string directory{};                           // in which ranks start
   Timeout grace{};                                   // between SIGTERM and SIGKILL
-  Timeout silence{};         // the launcher is gone after this time without a frame
-  bool is_over_ssh = false;  // SSH_CONNECTION is that of the launcher, not of a user's login
+  Timeout silence{};  // the launcher is gone after this time without a frame
+  AddressSource addresses = AddressSource::kNone;
   friend bool operator==(const Begin&, const Begin&) = default;
 };
 

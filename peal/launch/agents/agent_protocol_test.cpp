@@ -37,7 +37,7 @@ TEST(AgentProtocolTest, MessagesReadBack) {
                     .directory = "/home/x y",
                     .grace = Timeout(5000),
                     .silence = Timeout(15'000),
-                    .is_over_ssh = true};
+                    .addresses = AddressSource::kSlurm};
   EXPECT_EQ(decode_begin(encode(begin)), begin);
   const Ready ready{.exit_code = 127,
                     .problem = "no such file",

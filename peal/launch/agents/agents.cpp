@@ -60,7 +60,8 @@ Agents::~Agents() {
 int Agents::add(const std::string& host) {
   allow_open_files(kFilesOfOthers + kFilesOfAHost * (count() + 1), "connecting with the hosts");
   EngineOptions engine = options_.engine;
-  if (is_this_machine(host)) engine.engine = Engine::kThisMachine;
+  // Names of Slurm's nodes are not always host names.
+  if (engine.engine == Engine::kSsh && is_this_machine(host)) engine.engine = Engine::kThisMachine;
   hosts_.push_back(
       std::make_unique<AgentHost>(host, engine, options_.begin, options_.version, mask_));
   known_.push_back(AgentHost::State::kStarting);

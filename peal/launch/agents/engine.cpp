@@ -77,6 +77,18 @@ std::string_view program_of(Engine engine) {
   return "";
 }
 
+AddressSource addresses_of(Engine engine) {
+  switch (engine) {
+    case Engine::kThisMachine:
+      break;
+    case Engine::kSsh:
+      return AddressSource::kSsh;
+    case Engine::kSlurm:
+      return AddressSource::kSlurm;
+  }
+  return AddressSource::kNone;
+}
+
 std::vector<std::string> agent_command(const EngineOptions& options, const std::string& host) {
   std::vector<std::string> command;
   switch (options.engine) {
@@ -95,12 +107,18 @@ std::vector<std::string> agent_command(const EngineOptions& options, const std::
                  "--nodelist=" + host,
                  "--overlap",
                  "--mem=0",
-                 "--cpu-bind=none"};
+                 "--cpu-bind=none",
+                 "--unbuffered"};  // slurmstepd would keep bytes until the next newline
       command.insert(command.end(), options.options.begin(), options.options.end());
       command.insert(command.end(), {options.peal, "agent"});
       return command;
   }
   return command;
+}
+
+std::string last_words(const std::string& output) {
+  const std::string line = last_line(output);
+  return line.empty() ? "" : ": " + line;
 }
 
 std::string start_problem(const EngineOptions& options, int status, const std::string& output) {
@@ -119,10 +137,8 @@ std::string start_problem(const EngineOptions& options, int status, const std::s
       return fmt::format("{}{}", meaning, in_brackets(line));
     }
   }
-  return fmt::format("{} {}{}",
-                     program_of(options.engine),
-                     describe_wait_status(status),
-                     line.empty() ? "" : ": " + line);
+  return fmt::format(
+      "{} {}{}", program_of(options.engine), describe_wait_status(status), last_words(output));
 }
 
 }  // namespace peal::launch::agents

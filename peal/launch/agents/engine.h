@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "peal/launch/agents/agent_protocol.h"
+
 namespace peal::launch::agents {
 
 enum class Engine : unsigned char {
@@ -25,8 +27,15 @@ struct EngineOptions {
   friend bool operator==(const EngineOptions&, const EngineOptions&) = default;
 };
 
+/// Where an agent of this engine learns addresses.
+AddressSource addresses_of(Engine engine);
+
 /// The command that starts an agent on the host.
 std::vector<std::string> agent_command(const EngineOptions& options, const std::string& host);
+
+/// The last line of the output, for errors: ": srun: step creation temporarily disabled". Empty if
+/// there is no output.
+std::string last_words(const std::string& output);
 
 /// Why no agent answered, and what to do. `status`: of the engine's command, as waitpid(2) gives
 /// it. `output`: what the command has written to stderr. `peal`: as in EngineOptions.

@@ -11,6 +11,7 @@
 #include "peal/base/error.h"
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/command.h"
+#include "peal/net/socket.h"
 #include "peal/system/cpus.h"
 
 namespace peal::launch::agents {
@@ -32,6 +33,18 @@ void find_program(const Begin& begin, Ready& ready) {
   ready.program = found.path;
   ready.exit_code = found.exit_code;
   ready.problem = found.problem;
+}
+
+void find_addresses(AddressSource source, const Variables& own, Ready& ready) {
+  if (source == AddressSource::kSsh) {
+    const SshAddresses addresses = parse_ssh_connection(value(own, "SSH_CONNECTION"));
+    ready.launcher_address = addresses.launcher;
+    ready.address = addresses.host;
+  }
+  if (source == AddressSource::kSlurm) {
+    ready.launcher_address = value(own, "SLURM_LAUNCH_NODE_IPADDR");
+    ready.address = net::own_address_towards(ready.launcher_address);
+  }
 }
 
 }  // namespace
@@ -62,11 +75,7 @@ Ready host_facts(const Begin& begin, const Variables& own) {
     // Without cores, ranks are not bound.
   }
   ready.quota = cpu_quota();
-  if (begin.is_over_ssh) {
-    const SshAddresses addresses = parse_ssh_connection(value(own, "SSH_CONNECTION"));
-    ready.launcher_address = addresses.launcher;
-    ready.address = addresses.host;
-  }
+  find_addresses(begin.addresses, own, ready);
   return ready;
 }
 

@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 18> kNames = {
     "LS_COLORS",
     "WINDOWID",
 };
-constexpr std::array<std::string_view, 3> kBeginnings = {"SSH_", "XDG_", "DBUS_"};
+constexpr std::array<std::string_view, 4> kBeginnings = {"SSH_", "XDG_", "DBUS_", "SLURM"};
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 
 namespace peal::launch::agents {
 
-/// HOME, USER, HOSTNAME, TMPDIR, DISPLAY, SSH_*, XDG_*, and others like these.
+/// HOME, USER, HOSTNAME, TMPDIR, DISPLAY, SSH_*, XDG_*, SLURM*, and others like these.
 bool belongs_to_machine(std::string_view name);
 
 /// The variables that belong to the machine, or all others.

@@ -1,0 +1,139 @@
+"""`peal run` in an allocation of Slurm: a real cluster in namespaces (tests/engines), with three nodes.
+
+    slurm_test.py PEAL FIRST    # the program peal, and a program that makes a group
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
+import slurm_cluster
+from slurm_cluster import SlurmCluster
+
+PEAL, FIRST = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
+LONG = 100_000  # seconds: a rank that ends only because it is ended
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + 60
+    while not (result := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"after 60 s: not {what}")
+        time.sleep(0.05)
+    return result
+
+
+class TestOfACluster(unittest.TestCase):
+    def run_in(self, wanted, *arguments):
+        """`peal run` in an allocation: salloc passes on its output and its exit code."""
+        run = self.cluster.run(["salloc", "--quiet", *wanted, PEAL, "run", *arguments], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+        self.cluster.wait_until_idle()
+        return run
+
+
+class OneMachine(TestOfACluster):
+    """All nodes have the same host name, as with several slurmd on one machine."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = SlurmCluster(3)
+        cls.addClassCleanup(cls.cluster.stop)
+
+    def test_ranks_are_on_the_nodes_as_the_tasks_were_asked_for(self):
+        run = self.run_in(["--nodes=3", "--ntasks=4"], "sh", "-c",
+                          "echo $SLURMD_NODENAME $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sorted(run.stdout.splitlines()), [
+            "[node1:0] node1 0/4 0/2 0", "[node1:1] node1 1/4 1/2 0", "[node2:2] node2 2/4 0/1 1",
+            "[node3:3] node3 3/4 0/1 2"])
+
+    def test_ranks_of_all_nodes_make_a_group(self):
+        run = self.run_in(["--nodes=3", "--ntasks=6"], FIRST)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(len(re.findall(r"rank \d has 18", run.stdout)), 6, run.stdout)
+
+    def test_a_batch_script_gets_the_exit_code_of_the_first_failure(self):
+        script = self.cluster.folder / "job.sh"
+        script.write_text(f"#!/bin/sh\nexec {PEAL} run -n 3 sh -c '[ $RANK != 2 ] || exit 9; sleep {LONG}'\n")
+        output = self.cluster.folder / "job.out"
+        run = self.cluster.run(["sbatch", "--wait", "--nodes=3", f"--output={output}", script], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)
+        self.assertEqual(run.returncode, 9, run.stdout)
+        self.assertRegex(output.read_text(), r"peal: rank 2 on node3 \(pid \d+\) ended with exit code 9")
+        self.cluster.wait_until_idle()
+
+    def test_without_a_number_of_tasks_the_number_of_ranks_must_be_given(self):
+        run = self.run_in(["--nodes=2"], "true")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("how many ranks on the 2 nodes of this job of Slurm? Use -n", run.stderr)
+
+    def test_hosts_of_the_user_go_before_the_allocation(self):
+        run = self.run_in(["--nodes=2", "--ntasks=2"], "-n", "2", "-H", "localhost:2", "sh", "-c", "echo $LOCAL_WORLD_SIZE")
+        self.assertEqual(sorted(run.stdout.splitlines()), ["[0] 2", "[1] 2"], run.stderr)
+
+    def test_a_cancelled_job_leaves_no_process(self):
+        job = self.cluster.popen(["salloc", "--quiet", "--nodes=3", "--ntasks=3", PEAL, "run", "sh", "-c",
+                                  f"setsid sleep {LONG} & echo ready $SLURM_JOB_ID; sleep {LONG}"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(job.communicate)
+        self.addCleanup(job.kill)
+        number = [job.stdout.readline().split()[-1] for _ in range(3)][0]
+        self.cluster.run(["scancel", number])
+        job.communicate(timeout=60)
+        self.cluster.wait_until_idle()
+        wait_until(lambda: not self.sleepers(), "without ranks")
+
+    def sleepers(self):
+        return [one for one in self.cluster.processes(self.cluster.launcher) if one.command[:2] == ("sleep", str(LONG))]
+
+
+class OwnHosts(TestOfACluster):
+    """Each node is a host of its own, which can be lost."""
+
+    def setUp(self):
+        self.cluster = SlurmCluster(3, own_hosts=True)
+        self.addCleanup(self.cluster.stop)
+
+    def start(self, *arguments):
+        run = self.cluster.popen(["salloc", "--quiet", "--no-kill", "--nodes=3", "--ntasks=6", PEAL, "run", *arguments],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        return run
+
+    def test_a_job_goes_on_inside_its_allocation_after_a_node_is_lost(self):
+        run = self.start("-n", "4", "--max-restarts", "1", "sh", "-c",
+                         f"echo $SLURMD_NODENAME $PEAL_ATTEMPT $RANK; [ $PEAL_ATTEMPT = 1 ] || sleep {LONG}")
+        for _ in range(4):
+            self.assertRegex(run.stdout.readline(), r" 0 \d$")
+        begin = time.monotonic()
+        self.cluster.cut("node2")
+        out, err = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 0, err)
+        self.assertRegex(err, "host node2 was lost with ranks 2 and 3 after .* no sign of life for 2 s")
+        self.assertEqual(sorted(out.splitlines()), ["[node1:0] node1 1 0", "[node1:1] node1 1 1",
+                                                    "[node3:2] node3 1 2", "[node3:3] node3 1 3"])
+        print(f"recovered in {time.monotonic() - begin:.1f} s")
+
+    def test_an_agent_that_is_killed_is_a_lost_host(self):
+        run = self.start("-n", "4", "sh", "-c", f"echo ready; sleep {LONG}")
+        for _ in range(4):
+            run.stdout.readline()
+        agent = next(one for one in self.cluster.processes("node2") if one.command[-1] == "agent")
+        os.kill(agent.pid, signal.SIGKILL)
+        _, err = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 137, err)
+        self.assertIn("host node2 was lost with ranks 2 and 3", err)
+
+
+if __name__ == "__main__":
+    if slurm_cluster.why_not():
+        print(slurm_cluster.why_not())
+        sys.exit(slurm_cluster.SKIPPED)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
