@@ -170,12 +170,8 @@ Field Members::need(std::string_view key) {
   throw field_.error(fmt::format("the field {} is missing", key));
 }
 
-std::vector<std::string> Members::take_all(const std::vector<std::string_view>& keys) {
-  std::vector<std::string> paths;
-  for (const std::string_view key : keys) {
-    if (const auto field = take(key)) paths.push_back(field->path());
-  }
-  return paths;
+void Members::ignore(const std::vector<std::string_view>& keys) {
+  for (const std::string_view key : keys) take(key);
 }
 
 void Members::refuse_rest() const {

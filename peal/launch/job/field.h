@@ -72,8 +72,8 @@ class Members final {
   std::optional<Field> take(std::string_view key);
   /// The same. Errors: usage if it is missing.
   Field need(std::string_view key);
-  /// The keys of `keys` that are there, as paths. They count as taken.
-  std::vector<std::string> take_all(const std::vector<std::string_view>& keys);
+  /// Takes these and ignores them.
+  void ignore(const std::vector<std::string_view>& keys);
 
   /// Errors: usage, if a member was not taken. The error names the nearest key of those that were
   /// asked for.

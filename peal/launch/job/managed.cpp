@@ -19,16 +19,21 @@ constexpr std::string_view kFolder = "packages";
 }  // namespace
 
 void Unused::take(Members& members, const std::vector<std::string_view>& keys) {
-  for (std::string& path : members.take_all(keys)) paths_.push_back(std::move(path));
+  for (const std::string_view key : keys) {
+    if (auto field = members.take(key)) fields_.push_back(std::move(*field));
+  }
 }
 
-std::vector<std::string> Unused::notices(std::string_view prefix) const {
-  if (paths_.empty()) return {};
-  std::vector<std::string_view> shown;
-  for (const std::string_view path : paths_) {
-    shown.push_back(path.starts_with(prefix) ? path.substr(prefix.size()) : path);
+std::vector<std::string> Unused::names(std::string_view prefix) const {
+  std::vector<std::string> names;
+  for (const Field& field : fields_) {
+    const std::string& option = field.value().place.option;
+    const std::string& path = field.path();
+    names.push_back(!option.empty()            ? option
+                    : path.starts_with(prefix) ? path.substr(prefix.size())
+                                               : path);
   }
-  return {fmt::format("not used here: {}", fmt::join(shown, ", "))};
+  return names;
 }
 
 MachineType read_machine_type(const Field& field) {

@@ -23,12 +23,12 @@ class Unused final {
  public:
   /// Takes the fields with these keys.
   void take(Members& members, const std::vector<std::string_view>& keys);
-  /// "not used here: region, masterConfig.diskConfig"; nothing if there are none. Paths are shown
-  /// without `prefix`.
-  std::vector<std::string> notices(std::string_view prefix) const;
+  /// "region", "masterConfig.diskConfig", or the option that has set the field. Paths are without
+  /// `prefix`.
+  std::vector<std::string> names(std::string_view prefix) const;
 
  private:
-  std::vector<std::string> paths_{};
+  std::vector<Field> fields_{};
 };
 
 /// Errors: usage for an unknown name, and for TPUs.

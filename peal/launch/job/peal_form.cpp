@@ -18,13 +18,13 @@ NodeCount read_nodes(const Field& field) {
   const std::string& written = field.word();
   const std::size_t colon = written.find(':');
   if (colon == std::string::npos) {
-    const int nodes = field.integer(1, kMostNodes);
+    const int nodes = field.integer(1, kMostJobNodes);
     return {nodes, nodes};
   }
   const auto side = [&](std::string text) {
     Value value = field.value();
     value.text = std::move(text);
-    return field.part(value, "").integer(1, kMostNodes);
+    return field.part(value, "").integer(1, kMostJobNodes);
   };
   return {side(written.substr(0, colon)), side(written.substr(colon + 1))};
 }
@@ -57,7 +57,7 @@ Role read_role(const Field& field) {
   role.name = members.need("name").text();
   if (const auto nodes = members.take("nodes")) role.nodes = read_nodes(*nodes);
   if (const auto ranks = members.take("ranks_per_node")) {
-    role.ranks_per_node = ranks->integer(1, kMostRanks);
+    role.ranks_per_node = ranks->integer(1, kMostJobRanks);
   }
   if (const auto image = members.take("image")) role.image = image->text();
   if (const auto command = members.take("command")) role.command = read_command(*command);
@@ -121,7 +121,7 @@ void read_times(Members& members, Job& job) {
 
 }  // namespace
 
-ReadJob read_peal_form(const Field& document) {
+FormResult read_peal_form(const Field& document) {
   Members members(document);
   Job job;
   if (const auto name = members.take("name")) job.name = name->text();
@@ -134,7 +134,7 @@ ReadJob read_peal_form(const Field& document) {
   }
   if (const auto role = members.take("success_role")) job.success_role = role->text();
   if (const auto spare = members.take("spare_nodes"))
-    job.spare_nodes = spare->integer(0, kMostNodes);
+    job.spare_nodes = spare->integer(0, kMostJobNodes);
   if (const auto restarts = members.take("restarts")) job.restarts = read_restarts(*restarts);
   read_times(members, job);
   if (const auto priority = members.take("priority")) {
@@ -154,7 +154,7 @@ ReadJob read_peal_form(const Field& document) {
         "a job needs roles:, each with a name and a command (or trainingInput: "
         "or workerPoolSpecs:)");
   }
-  return {std::move(job), {}};
+  return {.job = std::move(job)};
 }
 
 }  // namespace peal::launch

@@ -106,7 +106,7 @@ TEST(PealFormTest, AnUnknownFieldIsNamedWithTheNearestLegalOne) {
 
 TEST(PealFormTest, AWrongTypeIsAnErrorThatSaysWhatTheFieldTakes) {
   EXPECT_EQ(problem_of_role("nodes: two"),
-            "job.yaml:4:10: roles[0].nodes: \"two\" is not a whole number from 1 to 100000");
+            "job.yaml:4:10: roles[0].nodes: \"two\" is not a whole number from 1 to 32768");
   EXPECT_EQ(problem_of_role("nodes: [2]"),
             "job.yaml:4:10: roles[0].nodes: it takes one value, not a list");
   EXPECT_THAT(problem_of_role("args: -v"), HasSubstr("it takes a list, as in [a, b], not \"-v\""));

@@ -68,7 +68,7 @@ class TrainingInput final {
  public:
   explicit TrainingInput(const Field& field) : input_(field) {}
 
-  ReadJob read();
+  FormResult read();
 
  private:
   void read_tier();
@@ -91,10 +91,10 @@ class TrainingInput final {
   std::vector<std::string> module_{};  // the command that starts pythonModule
   std::vector<std::string> args_{};
   std::vector<std::string> job_dir_{};
-  ReadJob result_{};
+  FormResult result_{};
 };
 
-ReadJob TrainingInput::read() {
+FormResult TrainingInput::read() {
   Job& job = result_.job;
   job.form = JobForm::kTrainingInput;
   job.document = to_json(input_.field().value());
@@ -115,7 +115,7 @@ ReadJob TrainingInput::read() {
                     tier_->parameter_servers,
                     tier_->name));
   }
-  for (std::string& notice : unused_.notices(kPrefix)) result_.notices.push_back(std::move(notice));
+  result_.unused = unused_.names(kPrefix);
   return std::move(result_);
 }
 
@@ -177,10 +177,11 @@ void TrainingInput::read_group(Group& group) {
   if (is_master) {
     if (tier_->name == "CUSTOM" && !type) {
       throw input_.field().error(
-          "scaleTier: CUSTOM needs masterType, as masterType: n1-standard-8");
+          "scaleTier: CUSTOM needs masterType (--master-machine-type), as n1-standard-8");
     }
   } else if (group.count > 0 && !type) {
-    throw count->error(fmt::format("it needs {}, as {}: n1-standard-8", type_key, type_key));
+    throw count->error(
+        fmt::format("it needs {} (--{}-machine-type), as n1-standard-8", type_key, group.name));
   } else if (group.count == 0 && type) {
     throw type->error(fmt::format("it needs {}, the number of {}s", count_key, group.name));
   }
@@ -225,7 +226,7 @@ Replica TrainingInput::read_replica(std::string_view key) {
   }
   if (const auto accelerators = members.take("acceleratorConfig")) {
     Members parts(*accelerators);
-    parts.take_all({"type", "count"});
+    parts.ignore({"type", "count"});
     parts.refuse_rest();  // before the error that one of the two is missing
     replica.gpus = read_accelerators(parts, "type", "count");
   }
@@ -260,8 +261,8 @@ void TrainingInput::read_program() {
     module_ = {"python3", "-m", module->text()};
   } else if (master_.replica.image.empty()) {
     throw input_.field().error(
-        "the image is missing: write masterConfig: {imageUri: ...}, or "
-        "pythonModule for a program without a container");
+        "the image is missing: write masterConfig: {imageUri: ...} (--master-image-uri), or "
+        "pythonModule (--module-name) for a program without a container");
   }
 }
 
@@ -321,20 +322,20 @@ std::string read_job_id(const Field& field) {
 
 }  // namespace
 
-ReadJob read_training_input(const Field& document) {
+FormResult read_training_input(const Field& document) {
   Members members(document);
-  ReadJob result = TrainingInput(members.need("trainingInput")).read();
+  FormResult result = TrainingInput(members.need("trainingInput")).read();
   if (const auto id = members.take("jobId")) result.job.name = read_job_id(*id);
   if (const auto labels = members.take("labels")) result.job.labels = labels->texts_by_name();
   // A file that `describe` has printed has the state of the job, too.
-  members.take_all({"state",
-                    "createTime",
-                    "startTime",
-                    "endTime",
-                    "errorMessage",
-                    "trainingOutput",
-                    "etag",
-                    "jobPosition"});
+  members.ignore({"state",
+                  "createTime",
+                  "startTime",
+                  "endTime",
+                  "errorMessage",
+                  "trainingOutput",
+                  "etag",
+                  "jobPosition"});
   members.refuse_rest();
   return result;
 }

@@ -231,24 +231,24 @@ void WorkerPools::read_output() {
 
 }  // namespace
 
-ReadJob read_worker_pools(const Field& document) {
+FormResult read_worker_pools(const Field& document) {
   Members members(document);
   Unused unused;
   const auto name = members.take("displayName");
   const auto labels = members.take("labels");
   unused.take(members, {"encryptionSpec"});
   // A file that `describe` has printed has the state of the job, too.
-  members.take_all({"name",
-                    "state",
-                    "createTime",
-                    "startTime",
-                    "endTime",
-                    "updateTime",
-                    "error",
-                    "webAccessUris",
-                    "satisfiesPzs",
-                    "satisfiesPzi"});
-  ReadJob result;
+  members.ignore({"name",
+                  "state",
+                  "createTime",
+                  "startTime",
+                  "endTime",
+                  "updateTime",
+                  "error",
+                  "webAccessUris",
+                  "satisfiesPzs",
+                  "satisfiesPzi"});
+  FormResult result;
   if (const auto field = members.take("jobSpec")) {
     Members spec(*field);
     result.job = WorkerPools(spec, unused).read();
@@ -258,7 +258,7 @@ ReadJob read_worker_pools(const Field& document) {
   }
   if (name) result.job.name = name->text();
   if (labels) result.job.labels = labels->texts_by_name();
-  result.notices = unused.notices(kPrefix);
+  result.unused = unused.names(kPrefix);
   return result;
 }
 
