@@ -214,9 +214,13 @@ void SubmitCommand::add_gcloud_flags() {
     if (flag.value == FlagValue::kSwitch) {
       option = submit_->add_flag(std::string(flag.name));
     } else {
-      option = submit_->add_option(std::string(flag.name), texts_[flag.name])
-                   ->type_name(type_name(flag.value))
-                   ->allow_extra_args(false);
+      std::vector<std::string>& values = texts_[flag.name];
+      option = submit_
+                   ->add_option_function<std::string>(
+                       std::string(flag.name),
+                       [&values](const std::string& value) { values.push_back(value); })
+                   ->trigger_on_parse()  // for each, if it is given several times
+                   ->type_name(type_name(flag.value));
     }
     option->description(description(flag))->group(kGcloudGroup);
   }
@@ -231,10 +235,18 @@ void SubmitCommand::take_program_arguments(std::vector<std::string>& arguments) 
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
-  for (std::string& argument : arguments) {
-    if (!argument.starts_with("--")) continue;
-    argument = as_declared(argument);
-    const std::string name = argument.substr(0, argument.find('='));
+  std::vector<std::string> spelled;
+  for (const std::string& argument : arguments) {
+    if (!argument.starts_with("--")) {
+      spelled.push_back(argument);
+      continue;
+    }
+    const std::string declared = as_declared(argument);
+    const std::string name = declared.substr(0, declared.find('='));
+    // For "--option=" the parser would take the next argument as the value.
+    const bool is_empty = declared.size() == name.size() + 1;
+    spelled.push_back(is_empty ? name : declared);
+    if (is_empty) spelled.emplace_back();
     if (std::ranges::find(names, name) != names.end()) continue;
     const std::string_view nearest = nearest_word(name, known);
     throw Error(ErrorKind::kUsage,
@@ -242,6 +254,7 @@ void SubmitCommand::take_program_arguments(std::vector<std::string>& arguments) 
                             printable(name),
                             nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
+  arguments = std::move(spelled);
 }
 
 std::vector<launch::GivenFlag> SubmitCommand::given_flags() const {

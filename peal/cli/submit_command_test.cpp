@@ -115,6 +115,9 @@ TEST_F(SubmitCommandTest, FlagsAloneDescribeAJob) {
                                "my job",
                                "--worker-pool-spec=container-image-uri=a",
                                "--worker-pool-spec=replica-count=2,container-image-uri=b",
+                               "--worker-pool-spec=",
+                               "--worker-pool-spec",
+                               "",
                                "--dry-run"});
   EXPECT_EQ(custom.status, 0) << custom.err;
   EXPECT_THAT(custom.out,
