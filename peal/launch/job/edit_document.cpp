@@ -9,8 +9,18 @@
 #include "peal/base/split.h"
 
 namespace peal::launch {
+namespace {
+
+/// Arguments of a program may have any bytes.
+void check_text(std::string_view text, std::string_view name) {
+  if (is_utf8(text)) return;
+  throw Error(ErrorKind::kUsage, fmt::format("{}: the value is not UTF-8 text", name));
+}
+
+}  // namespace
 
 Value word_at(std::string_view text, const Place& place) {
+  check_text(text, place.option);
   Value value;
   value.kind = Value::Kind::kScalar;
   value.place = place;
@@ -71,7 +81,11 @@ Value& value_in(Value& map, std::string_view path, const Place& place) {
   if (point != std::string_view::npos) {
     return value_in(map_in(map, path.substr(0, point), place), path.substr(point + 1), place);
   }
-  if (find(map, path) == nullptr) set(map, path, Value{.place = place});
+  if (find(map, path) == nullptr) {
+    Value empty;
+    empty.place = place;
+    set(map, path, std::move(empty));
+  }
   return *find(map, path);
 }
 
@@ -83,6 +97,7 @@ std::vector<std::string_view> parts_in(std::string_view text) {
 
 std::vector<std::pair<std::string, std::string>> pairs_in(std::string_view text,
                                                           std::string_view name) {
+  check_text(text, name);
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string_view part : parts_in(text)) {
     const std::size_t equals = part.find('=');

@@ -11,6 +11,7 @@
 namespace peal::launch {
 
 /// Values at a place. A word is not quoted: it may be a number or a truth value.
+/// Errors: usage, for a text that is not UTF-8.
 Value text_at(std::string_view text, const Place& place);
 Value word_at(std::string_view text, const Place& place);
 Value map_at(const Place& place);

@@ -254,8 +254,9 @@ FlaggedDocument with_flags(Value document,
   Writer writer(document, form, here);
   // The pools come before the flags that change all pools.
   std::vector<GivenFlag> ordered(flags.begin(), flags.end());
-  std::ranges::stable_partition(ordered,
-                                [](const GivenFlag& given) { return given.flag->value == kPool; });
+  std::stable_partition(ordered.begin(), ordered.end(), [](const GivenFlag& given) {
+    return given.flag->value == kPool;
+  });
   for (const GivenFlag& given : ordered) {
     check_command(form, given);
     const std::string_view path =

@@ -117,6 +117,11 @@ TEST(GcloudFlagsTest, ErrorsNameTheFlag) {
   EXPECT_THAT(flag_problem({image, "--use-chief-in-tf-config=maybe"}),
               HasSubstr("not true or false"));
   EXPECT_THAT(flag_problem({image, "--labels=a=1,a=2"}), StartsWith("--labels: a is here twice"));
+  EXPECT_EQ(flag_problem({"--master-image-uri=\xff"}),
+            "--master-image-uri: the value is not UTF-8 text");
+  EXPECT_EQ(flag_problem({image, "--labels=a\xff=b"}), "--labels: the value is not UTF-8 text");
+  EXPECT_EQ(usage_error_of([&] { read_flagged({image}, "", "j", {"\xff"}); }),
+            "the arguments after --: the value is not UTF-8 text");
   EXPECT_THAT(flag_problem({"--scale-tier=basic"}), HasSubstr("(--master-image-uri)"));
   EXPECT_THAT(usage_error_of([&] { read_flagged({image}, "", "my-job"); }),
               StartsWith("the name of the job: \"my-job\" is not legal"));
