@@ -18,7 +18,7 @@ constexpr std::string_view kFolder = "packages";
 
 }  // namespace
 
-void Unused::take(Members& members, const std::vector<std::string_view>& keys) {
+void Unused::take(const Members& members, const std::vector<std::string_view>& keys) {
   for (const std::string_view key : keys) {
     if (auto field = members.take(key)) fields_.push_back(std::move(*field));
   }
@@ -49,7 +49,7 @@ MachineType read_machine_type(const Field& field) {
       nearest.empty() ? ", as n1-standard-8" : fmt::format("; did you mean {}?", nearest)));
 }
 
-std::optional<int> read_accelerators(Members& members,
+std::optional<int> read_accelerators(const Members& members,
                                      std::string_view type,
                                      std::string_view count) {
   const auto type_field = members.take(type);
@@ -107,7 +107,7 @@ Packages read_packages(const Field& field) {
   return packages;
 }
 
-void refuse(Members& members, std::string_view key, std::string_view reason) {
+void refuse(const Members& members, std::string_view key, std::string_view reason) {
   if (const auto field = members.take(key)) throw field->error(reason);
 }
 

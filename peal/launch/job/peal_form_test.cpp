@@ -96,7 +96,9 @@ TEST(PealFormTest, JsonIsReadTheSameWay) {
 TEST(PealFormTest, AnUnknownFieldIsNamedWithTheNearestLegalOne) {
   EXPECT_EQ(problem_of_role("node: 2"),
             "job.yaml:4:3: roles[0].node: there is no such field; did you mean nodes?");
-  EXPECT_EQ(form_problem("roles: []\nsucess_role: a\n"), "job.yaml:1:8: roles: a job needs a role");
+  EXPECT_EQ(form_problem("roles: []\n"), "job.yaml:1:8: roles: a job needs a role");
+  EXPECT_EQ(form_problem("roles:\n- nam: a\n  command: x y\n"),
+            "job.yaml:2:3: roles[0].nam: there is no such field; did you mean name?");
   EXPECT_EQ(form_problem("roles:\n- {name: a, command: x}\nsucess_role: a\n"),
             "job.yaml:3:1: sucess_role: there is no such field; did you mean success_role?");
   EXPECT_THAT(problem_of_role("zzzzzzzzz: 2"),

@@ -22,6 +22,34 @@ constexpr std::string_view kNoParameterServers =
     "fields";
 constexpr std::size_t kLongestJobId = 128;
 
+constexpr std::array<std::string_view, 27> kFields = {"scaleTier",
+                                                      "masterType",
+                                                      "masterConfig",
+                                                      "workerType",
+                                                      "workerCount",
+                                                      "workerConfig",
+                                                      "parameterServerType",
+                                                      "parameterServerCount",
+                                                      "parameterServerConfig",
+                                                      "evaluatorType",
+                                                      "evaluatorCount",
+                                                      "evaluatorConfig",
+                                                      "args",
+                                                      "packageUris",
+                                                      "pythonModule",
+                                                      "region",
+                                                      "jobDir",
+                                                      "runtimeVersion",
+                                                      "pythonVersion",
+                                                      "scheduling",
+                                                      "hyperparameters",
+                                                      "nasJobSpec",
+                                                      "network",
+                                                      "serviceAccount",
+                                                      "encryptionConfig",
+                                                      "enableWebAccess",
+                                                      "useChiefInTfConfig"};
+
 /// The clusters of the tiers. The service's parameter servers have no place here.
 struct Tier {
   std::string_view name;
@@ -66,7 +94,7 @@ struct Group {
 
 class TrainingInput final {
  public:
-  explicit TrainingInput(const Field& field) : input_(field) {}
+  explicit TrainingInput(const Field& field) : input_(field, {kFields.begin(), kFields.end()}) {}
 
   FormResult read();
 
@@ -82,7 +110,7 @@ class TrainingInput final {
   void add_role(const Group& group);
   void refuse_the_impossible();
 
-  Members input_;
+  const Members input_;
   Unused unused_{};
   const Tier* tier_ = nullptr;
   Group master_{.name = "master", .count = 1};
@@ -107,7 +135,6 @@ FormResult TrainingInput::read() {
   if (const auto flag = input_.take("useChiefInTfConfig")) flag->flag();  // read from the document
   unused_.take(input_,
                {"region", "network", "serviceAccount", "encryptionConfig", "enableWebAccess"});
-  input_.refuse_rest();
   for (const Group* const group : {&master_, &worker_, &evaluator_}) add_role(*group);
   if (tier_->parameter_servers > 0) {
     result_.notices.push_back(
@@ -215,7 +242,13 @@ Replica TrainingInput::read_replica(std::string_view key) {
   Replica replica;
   const auto field = input_.take(key);
   if (!field) return replica;
-  Members members(*field);
+  const Members members(*field,
+                        {"imageUri",
+                         "containerCommand",
+                         "containerArgs",
+                         "acceleratorConfig",
+                         "diskConfig",
+                         "tpuTfVersion"});
   if (const auto image = members.take("imageUri")) replica.image = image->text();
   if (const auto command = members.take("containerCommand")) replica.command = command->texts();
   if (const auto args = members.take("containerArgs")) {
@@ -225,14 +258,11 @@ Replica TrainingInput::read_replica(std::string_view key) {
     }
   }
   if (const auto accelerators = members.take("acceleratorConfig")) {
-    Members parts(*accelerators);
-    parts.ignore({"type", "count"});
-    parts.refuse_rest();  // before the error that one of the two is missing
+    const Members parts(*accelerators, {"type", "count"});
     replica.gpus = read_accelerators(parts, "type", "count");
   }
   refuse(members, "tpuTfVersion", "peal has no TPUs; remove the field");
   unused_.take(members, {"diskConfig"});
-  members.refuse_rest();
   return replica;
 }
 
@@ -273,7 +303,9 @@ void TrainingInput::read_scheduling() {
   job.restarts.most = kManagedRestarts;
   const auto field = input_.take("scheduling");
   if (!field) return;
-  Members members(*field);
+  const Members members(
+      *field,
+      {"maxRunningTime", "maxWaitTime", "priority", "resilientToWorkerRestart", "strategy"});
   if (const auto time = members.take("maxRunningTime")) job.max_run_time = time->seconds();
   if (const auto time = members.take("maxWaitTime")) {
     job.start_timeout = time->seconds();
@@ -281,7 +313,6 @@ void TrainingInput::read_scheduling() {
   }
   if (const auto priority = members.take("priority")) job.priority = priority->integer(0, 1000);
   unused_.take(members, {"resilientToWorkerRestart", "strategy"});
-  members.refuse_rest();
 }
 
 void TrainingInput::add_role(const Group& group) {
@@ -323,20 +354,22 @@ std::string read_job_id(const Field& field) {
 }  // namespace
 
 FormResult read_training_input(const Field& document) {
-  Members members(document);
+  // A file that `describe` has printed has the state of the job, too.
+  const Members members(document,
+                        {"trainingInput",
+                         "jobId",
+                         "labels",
+                         "state",
+                         "createTime",
+                         "startTime",
+                         "endTime",
+                         "errorMessage",
+                         "trainingOutput",
+                         "etag",
+                         "jobPosition"});
   FormResult result = TrainingInput(members.need("trainingInput")).read();
   if (const auto id = members.take("jobId")) result.job.name = read_job_id(*id);
   if (const auto labels = members.take("labels")) result.job.labels = labels->texts_by_name();
-  // A file that `describe` has printed has the state of the job, too.
-  members.ignore({"state",
-                  "createTime",
-                  "startTime",
-                  "endTime",
-                  "errorMessage",
-                  "trainingOutput",
-                  "etag",
-                  "jobPosition"});
-  members.refuse_rest();
   return result;
 }
 
