@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kNoTpus =
     "peal has no TPUs; choose a machine with CPUs or GPUs, as n1-standard-8";
-constexpr int kMostGpus = 1'000;
+constexpr int kMostAccelerators = 1'000;
 constexpr std::size_t kMostPackages = 100;
 constexpr std::string_view kFolder = "packages";
 
@@ -56,7 +56,7 @@ std::optional<int> read_accelerators(const Members& members,
   const auto count_field = members.take(count);
   const std::string name = type_field ? type_field->text() : "ACCELERATOR_TYPE_UNSPECIFIED";
   const bool has_type = !name.ends_with("_TYPE_UNSPECIFIED");
-  const int gpus = count_field ? count_field->integer(0, kMostGpus) : 0;
+  const int gpus = count_field ? count_field->integer(0, kMostAccelerators) : 0;
   if (name.starts_with("TPU")) throw type_field->error(kNoTpus);
   if (has_type && !name.starts_with("NVIDIA_")) {
     throw type_field->error(

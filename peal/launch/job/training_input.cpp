@@ -16,7 +16,7 @@
 namespace peal::launch {
 namespace {
 
-constexpr std::string_view kPrefix = "trainingInput.";
+constexpr std::string_view kTrainingPrefix = "trainingInput.";
 constexpr std::string_view kNoParameterServers =
     "peal has no parameter servers, because all_reduce needs none; remove the parameterServer "
     "fields";
@@ -142,7 +142,7 @@ FormResult TrainingInput::read() {
                     tier_->parameter_servers,
                     tier_->name));
   }
-  result_.unused = unused_.names(kPrefix);
+  result_.unused = unused_.names(kTrainingPrefix);
   return std::move(result_);
 }
 

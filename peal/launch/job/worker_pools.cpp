@@ -19,7 +19,7 @@
 namespace peal::launch {
 namespace {
 
-constexpr std::string_view kPrefix = "jobSpec.";
+constexpr std::string_view kSpecPrefix = "jobSpec.";
 /// Of a CustomJob, beside jobSpec. A file that `describe` has printed has its state, too.
 constexpr std::array<std::string_view, 13> kJobFields = {"displayName",
                                                          "labels",
@@ -288,7 +288,7 @@ FormResult read_worker_pools(const Field& document) {
   }
   if (const auto name = members.take("displayName")) result.job.name = name->text();
   if (const auto labels = members.take("labels")) result.job.labels = labels->texts_by_name();
-  result.unused = unused.names(kPrefix);
+  result.unused = unused.names(kSpecPrefix);
   return result;
 }
 
