@@ -25,6 +25,7 @@
 #include "peal/cli/say.h"
 #include "peal/cli/schedule_command.h"
 #include "peal/cli/spelling.h"
+#include "peal/cli/submit_command.h"
 #include "peal/cli/why_command.h"
 #include "peal/launch/agents/agent.h"
 #include "peal/system/fd.h"
@@ -73,6 +74,7 @@ int dispatch(Name name, std::vector<std::string> arguments) {
       is_horovodrun ? launch::Wording{.program = "horovodrun", .count = "-np"} : launch::Wording{};
   RunCommand run_command(
       app, is_horovodrun ? launch::Labels::kStream : launch::Labels::kRank, wording);
+  SubmitCommand submit_command(app);
   BenchCommand bench_command(app);
   const WhyCommand why_command(app);
   const ScheduleCommand schedule_command(app);
@@ -85,6 +87,12 @@ int dispatch(Name name, std::vector<std::string> arguments) {
     std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
     run_command.take_command(rest);
     arguments.assign({"run"});
+    arguments.insert(arguments.end(), rest.begin(), rest.end());
+  }
+  if (!arguments.empty() && arguments.front() == "submit") {
+    std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+    submit_command.take_program_arguments(rest);
+    arguments.assign({"submit"});
     arguments.insert(arguments.end(), rest.begin(), rest.end());
   }
   if (!arguments.empty() && arguments.front() == "bench") {
@@ -105,6 +113,7 @@ int dispatch(Name name, std::vector<std::string> arguments) {
   if (bench_command.was_asked_for()) return run(bench_command.request());
   if (why_command.was_asked_for()) return run(why_command.request());
   if (schedule_command.was_asked_for()) return run(schedule_command.request());
+  if (submit_command.was_asked_for()) return run(submit_command.request());
   if (run_command.asks_for_build()) {
     fmt::print("{}", build_table(torch_of_this_build()));
     return 0;

@@ -33,6 +33,18 @@ class TheGuides(unittest.TestCase):
         for name in names:
             self.assertIn(f"\n| `{name}` | ", guide)
 
+    def test_describe_every_field_of_job_files_and_every_flag(self):
+        guide = (ROOT / "docs/guide/job_file.md").read_text()
+        form = (ROOT / "peal/launch/job/peal_form.cpp").read_text()
+        fields = re.findall(r'members\.(?:take|need)\("(\w+)"\)', form)
+        self.assertGreater(len(fields), 25)
+        for field in fields:
+            self.assertRegex(guide, rf"\b{field}\b")
+        flags = re.findall(r'GcloudFlag\{"(--[a-z-]+)"', (ROOT / "peal/launch/job/gcloud_flags.cpp").read_text())
+        self.assertGreater(len(flags), 35)
+        for flag in flags:
+            self.assertRegex(guide, rf"`{flag}[` ]")
+
 
 class TheReadme(unittest.TestCase):
     def test_shows_the_examples_that_are_compiled(self):

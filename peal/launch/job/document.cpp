@@ -16,7 +16,7 @@
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
 #include "peal/base/split.h"
-#include "peal/launch/job/json_escapes.h"
+#include "peal/launch/job/escapes.h"
 
 namespace peal::launch {
 namespace {
@@ -82,7 +82,7 @@ class Builder final : public YAML::EventHandler {
     value.place = place_of(mark);
     value.is_quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     if (!value.is_quoted) check_tag(tag, value.place);
-    value.text = text;
+    value.text = is_utf8(text) ? text : with_whole_escapes(text);
     add(std::move(value), anchor);
   }
 

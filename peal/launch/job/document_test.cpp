@@ -37,6 +37,11 @@ TEST(DocumentTest, JsonMayBeIndentedByTabsAndHaveEscapes) {
             "{\"a\":\"\xc3\xa4\xf0\x9f\x98\x80/\\\\ud83d\",\"b\":[1]}");
 }
 
+TEST(DocumentTest, EscapesOfYamlAreReadAsUtf8) {
+  EXPECT_EQ(parse("\"\\xe9\\N\\_\\L\xc3\xa9\\_\\0\"").text,
+            std::string("\xc3\xa9\xc2\x85\xc2\xa0\xe2\x80\xa8\xc3\xa9\xc2\xa0\0", 14));
+}
+
 TEST(DocumentTest, ValuesKnowTheirPlace) {
   const Value root = parse("# comment\na: 1\nb:\n  - {c: x}\n");
   EXPECT_EQ(root.members[0].place, (Place{2, 1, {}}));

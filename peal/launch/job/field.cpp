@@ -152,44 +152,36 @@ std::map<std::string, std::string> Field::texts_by_name() const {
   return texts;
 }
 
-Members::Members(const Field& field) : field_(field) {
-  if (field.is(Value::Kind::kMap)) return;
-  throw field.error(fmt::format("it takes fields with values, as in name: value, not {}",
-                                describe(field.value())));
+Members::Members(const Field& field, std::vector<std::string_view> keys)
+    : field_(field), keys_(std::move(keys)) {
+  if (!field.is(Value::Kind::kMap)) {
+    throw field.error(fmt::format("it takes fields with values, as in name: value, not {}",
+                                  describe(field.value())));
+  }
+  for (const Member& member : field.value().members) {
+    if (std::ranges::find(keys_, member.key) != keys_.end()) continue;
+    Value at;
+    at.place = member.place;
+    const std::string_view nearest = nearest_word(member.key, keys_);
+    throw field_.part(at, member.key)
+        .error(nearest.empty()
+                   ? fmt::format("there is no such field, only {}", fmt::join(keys_, ", "))
+                   : fmt::format("there is no such field; did you mean {}?", nearest));
+  }
 }
 
-std::optional<Field> Members::take(std::string_view key) {
-  known_.emplace_back(key);
+std::optional<Field> Members::take(std::string_view key) const {
+  if (std::ranges::find(keys_, key) == keys_.end()) {
+    throw Error(ErrorKind::kBug, fmt::format("{} is not among the keys of the reader", key));
+  }
   const Value* const value = find(field_.value(), key);
   if (value == nullptr || value->kind == Value::Kind::kNull) return std::nullopt;
   return field_.part(*value, key);
 }
 
-Field Members::need(std::string_view key) {
+Field Members::need(std::string_view key) const {
   if (auto field = take(key)) return *field;
   throw field_.error(fmt::format("the field {} is missing", key));
-}
-
-std::vector<std::string> Members::take_all(const std::vector<std::string_view>& keys) {
-  std::vector<std::string> paths;
-  for (const std::string_view key : keys) {
-    if (const auto field = take(key)) paths.push_back(field->path());
-  }
-  return paths;
-}
-
-void Members::refuse_rest() const {
-  for (const Member& member : field_.value().members) {
-    if (std::ranges::find(known_, member.key) != known_.end()) continue;
-    Value at;
-    at.place = member.place;
-    const std::vector<std::string_view> known(known_.begin(), known_.end());
-    const std::string_view nearest = nearest_word(member.key, known);
-    throw field_.part(at, member.key)
-        .error(nearest.empty()
-                   ? fmt::format("there is no such field, only {}", fmt::join(known_, ", "))
-                   : fmt::format("there is no such field; did you mean {}?", nearest));
-  }
 }
 
 }  // namespace peal::launch

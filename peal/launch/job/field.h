@@ -61,27 +61,23 @@ class Field final {
   std::string file_;
 };
 
-/// The members of a map, taken one by one. What is not taken is an unknown field.
+/// The members of a map.
 class Members final {
  public:
-  /// Errors: usage if the field is not a map.
-  explicit Members(const Field& field);
+  /// `keys`: the fields that the map may have.
+  /// Errors: usage if the field is not a map, or has another key. The error names the nearest key.
+  Members(const Field& field, std::vector<std::string_view> keys);
 
   const Field& field() const { return field_; }
-  /// The member with this key. Nothing, if there is none or its value is empty (null).
-  std::optional<Field> take(std::string_view key);
+  /// The member with this key, which is one of the keys. Nothing, if there is none or its value is
+  /// empty (null).
+  std::optional<Field> take(std::string_view key) const;
   /// The same. Errors: usage if it is missing.
-  Field need(std::string_view key);
-  /// The keys of `keys` that are there, as paths. They count as taken.
-  std::vector<std::string> take_all(const std::vector<std::string_view>& keys);
-
-  /// Errors: usage, if a member was not taken. The error names the nearest key of those that were
-  /// asked for.
-  void refuse_rest() const;
+  Field need(std::string_view key) const;
 
  private:
   Field field_;
-  std::vector<std::string> known_{};  // the keys that were asked for
+  std::vector<std::string_view> keys_;
 };
 
 }  // namespace peal::launch

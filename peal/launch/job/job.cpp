@@ -133,9 +133,9 @@ void check_counts(const std::string& field, const Role& role) {
                             role.nodes.least,
                             role.nodes.most));
   }
-  check_range(field + ".nodes", role.nodes.least, 1, kMostNodes);
-  check_range(field + ".nodes", role.nodes.most, 1, kMostNodes);
-  check_range(field + ".ranks_per_node", role.ranks_per_node, 1, kMostProcesses);
+  check_range(field + ".nodes", role.nodes.least, 1, kMostJobNodes);
+  check_range(field + ".nodes", role.nodes.most, 1, kMostJobNodes);
+  check_range(field + ".ranks_per_node", role.ranks_per_node, 1, kMostJobRanks);
 }
 
 void check_role(const std::string& field, const Role& role) {
@@ -183,8 +183,8 @@ void check_roles(const Job& job) {
   if (!job.roles.front().in_world) {
     throw wrong("roles[0].in_world", "the first role has rank 0, so it is in the world");
   }
-  check_range("the nodes of all roles", nodes, std::int64_t{1}, std::int64_t{kMostNodes});
-  check_range("the ranks of all roles", ranks, std::int64_t{1}, std::int64_t{kMostProcesses});
+  check_range("the nodes of all roles", nodes, std::int64_t{1}, std::int64_t{kMostJobNodes});
+  check_range("the ranks of all roles", ranks, std::int64_t{1}, std::int64_t{kMostJobRanks});
 }
 
 void check_success_role(const Job& job) {
@@ -297,7 +297,7 @@ void check(const Job& job) {
   check_variables("env", job.env);
   check_text("directory", job.directory);
   check_files(job);
-  check_range("spare_nodes", job.spare_nodes, 0, kMostNodes);
+  check_range("spare_nodes", job.spare_nodes, 0, kMostJobNodes);
   check_times(job);
   for (const auto& [label, value] : job.labels) {
     check_key("labels", label);

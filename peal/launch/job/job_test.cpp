@@ -78,10 +78,10 @@ TEST(JobTest, CountsHaveBounds) {
   EXPECT_THAT(check_problem([](Job& j) { j.roles[0].ranks_per_node = 0; }),
               StartsWith("roles[0].ranks_per_node"));
   EXPECT_THAT(check_problem([](Job& j) {
-                j.roles[0].nodes = {1, kMostNodes};
+                j.roles[0].nodes = {1, kMostJobNodes};
               }),
               StartsWith("the nodes of all roles"));
-  EXPECT_THAT(check_problem([](Job& j) { j.roles[0].ranks_per_node = kMostProcesses; }),
+  EXPECT_THAT(check_problem([](Job& j) { j.roles[0].ranks_per_node = kMostJobRanks; }),
               StartsWith("the ranks of all roles"));
   EXPECT_THAT(check_problem([](Job& j) { j.spare_nodes = -1; }), StartsWith("spare_nodes"));
   EXPECT_THAT(check_problem([](Job& j) { j.restarts.most = -1; }), StartsWith("restarts.most"));

@@ -12,23 +12,28 @@ namespace {
 
 constexpr std::string_view kNoTpus =
     "peal has no TPUs; choose a machine with CPUs or GPUs, as n1-standard-8";
-constexpr int kMostGpus = 1'000;
+constexpr int kMostAccelerators = 1'000;
 constexpr std::size_t kMostPackages = 100;
 constexpr std::string_view kFolder = "packages";
 
 }  // namespace
 
-void Unused::take(Members& members, const std::vector<std::string_view>& keys) {
-  for (std::string& path : members.take_all(keys)) paths_.push_back(std::move(path));
+void Unused::take(const Members& members, const std::vector<std::string_view>& keys) {
+  for (const std::string_view key : keys) {
+    if (auto field = members.take(key)) fields_.push_back(std::move(*field));
+  }
 }
 
-std::vector<std::string> Unused::notices(std::string_view prefix) const {
-  if (paths_.empty()) return {};
-  std::vector<std::string_view> shown;
-  for (const std::string_view path : paths_) {
-    shown.push_back(path.starts_with(prefix) ? path.substr(prefix.size()) : path);
+std::vector<std::string> Unused::names(std::string_view prefix) const {
+  std::vector<std::string> names;
+  for (const Field& field : fields_) {
+    const std::string& option = field.value().place.option;
+    const std::string& path = field.path();
+    names.push_back(!option.empty()            ? option
+                    : path.starts_with(prefix) ? path.substr(prefix.size())
+                                               : path);
   }
-  return {fmt::format("not used here: {}", fmt::join(shown, ", "))};
+  return names;
 }
 
 MachineType read_machine_type(const Field& field) {
@@ -44,14 +49,14 @@ MachineType read_machine_type(const Field& field) {
       nearest.empty() ? ", as n1-standard-8" : fmt::format("; did you mean {}?", nearest)));
 }
 
-std::optional<int> read_accelerators(Members& members,
+std::optional<int> read_accelerators(const Members& members,
                                      std::string_view type,
                                      std::string_view count) {
   const auto type_field = members.take(type);
   const auto count_field = members.take(count);
   const std::string name = type_field ? type_field->text() : "ACCELERATOR_TYPE_UNSPECIFIED";
   const bool has_type = !name.ends_with("_TYPE_UNSPECIFIED");
-  const int gpus = count_field ? count_field->integer(0, kMostGpus) : 0;
+  const int gpus = count_field ? count_field->integer(0, kMostAccelerators) : 0;
   if (name.starts_with("TPU")) throw type_field->error(kNoTpus);
   if (has_type && !name.starts_with("NVIDIA_")) {
     throw type_field->error(
@@ -102,7 +107,7 @@ Packages read_packages(const Field& field) {
   return packages;
 }
 
-void refuse(Members& members, std::string_view key, std::string_view reason) {
+void refuse(const Members& members, std::string_view key, std::string_view reason) {
   if (const auto field = members.take(key)) throw field->error(reason);
 }
 

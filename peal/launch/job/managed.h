@@ -22,13 +22,13 @@ inline constexpr int kMostManagedNodes = 1'000;
 class Unused final {
  public:
   /// Takes the fields with these keys.
-  void take(Members& members, const std::vector<std::string_view>& keys);
-  /// "not used here: region, masterConfig.diskConfig"; nothing if there are none. Paths are shown
-  /// without `prefix`.
-  std::vector<std::string> notices(std::string_view prefix) const;
+  void take(const Members& members, const std::vector<std::string_view>& keys);
+  /// "region", "masterConfig.diskConfig", or the option that has set the field. Paths are without
+  /// `prefix`.
+  std::vector<std::string> names(std::string_view prefix) const;
 
  private:
-  std::vector<std::string> paths_{};
+  std::vector<Field> fields_{};
 };
 
 /// Errors: usage for an unknown name, and for TPUs.
@@ -36,7 +36,7 @@ MachineType read_machine_type(const Field& field);
 
 /// The GPUs of a machine: `count` of `type`. The reason of an error says what is legal.
 /// Errors: usage: TPUs, a type that is not of NVIDIA, one field without the other.
-std::optional<int> read_accelerators(Members& members,
+std::optional<int> read_accelerators(const Members& members,
                                      std::string_view type,
                                      std::string_view count);
 
@@ -51,6 +51,6 @@ struct Packages {
 Packages read_packages(const Field& field);
 
 /// The error for a field that cannot be honoured.
-void refuse(Members& members, std::string_view key, std::string_view reason);
+void refuse(const Members& members, std::string_view key, std::string_view reason);
 
 }  // namespace peal::launch

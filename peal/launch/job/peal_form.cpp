@@ -11,6 +11,10 @@
 namespace peal::launch {
 namespace {
 
+/// Never here: these keys would make another form. But the error of a misspelt key may name them.
+constexpr std::string_view kTrainingInput = "trainingInput";
+constexpr std::string_view kWorkerPoolSpecs = "workerPoolSpecs";
+
 constexpr int kMost = std::numeric_limits<int>::max();
 
 /// "2", or "1:4" for 1 to 4 nodes.
@@ -18,13 +22,13 @@ NodeCount read_nodes(const Field& field) {
   const std::string& written = field.word();
   const std::size_t colon = written.find(':');
   if (colon == std::string::npos) {
-    const int nodes = field.integer(1, kMostNodes);
+    const int nodes = field.integer(1, kMostJobNodes);
     return {nodes, nodes};
   }
   const auto side = [&](std::string text) {
     Value value = field.value();
     value.text = std::move(text);
-    return field.part(value, "").integer(1, kMostNodes);
+    return field.part(value, "").integer(1, kMostJobNodes);
   };
   return {side(written.substr(0, colon)), side(written.substr(colon + 1))};
 }
@@ -41,23 +45,31 @@ std::vector<std::string> read_command(const Field& field) {
 }
 
 Resources read_resources(const Field& field) {
-  Members members(field);
+  const Members members(field, {"cpus", "memory", "gpus", "shm"});
   Resources resources;
   if (const auto cpus = members.take("cpus")) resources.cpus = cpus->number();
   if (const auto memory = members.take("memory")) resources.memory = memory->size();
   if (const auto gpus = members.take("gpus")) resources.gpus = gpus->integer(0, kMost);
   if (const auto shm = members.take("shm")) resources.shm = shm->size();
-  members.refuse_rest();
   return resources;
 }
 
 Role read_role(const Field& field) {
-  Members members(field);
+  const Members members(field,
+                        {"name",
+                         "nodes",
+                         "ranks_per_node",
+                         "image",
+                         "command",
+                         "args",
+                         "env",
+                         "resources",
+                         "in_world"});
   Role role;
   role.name = members.need("name").text();
   if (const auto nodes = members.take("nodes")) role.nodes = read_nodes(*nodes);
   if (const auto ranks = members.take("ranks_per_node")) {
-    role.ranks_per_node = ranks->integer(1, kMostProcesses);
+    role.ranks_per_node = ranks->integer(1, kMostJobRanks);
   }
   if (const auto image = members.take("image")) role.image = image->text();
   if (const auto command = members.take("command")) role.command = read_command(*command);
@@ -65,7 +77,6 @@ Role read_role(const Field& field) {
   if (const auto env = members.take("env")) role.env = env->texts_by_name();
   if (const auto resources = members.take("resources")) role.resources = read_resources(*resources);
   if (const auto in_world = members.take("in_world")) role.in_world = in_world->flag();
-  members.refuse_rest();
   return role;
 }
 
@@ -83,9 +94,8 @@ JobFile read_file(const Field& field) {
     if (!path.starts_with('/')) return {path, path};
     throw field.error("an absolute path needs a place on the node, as in {from: /data/x, to: x}");
   }
-  Members members(field);
+  const Members members(field, {"from", "to"});
   JobFile file{members.need("from").text(), members.need("to").text()};
-  members.refuse_rest();
   return file;
 }
 
@@ -95,25 +105,23 @@ Restarts read_restarts(const Field& field) {
     restarts.most = field.integer(0, kMost);
     return restarts;
   }
-  Members members(field);
+  const Members members(field, {"most", "first_pause", "longest_pause"});
   if (const auto most = members.take("most")) restarts.most = most->integer(0, kMost);
   if (const auto pause = members.take("first_pause")) restarts.first_pause = pause->duration();
   if (const auto pause = members.take("longest_pause")) restarts.longest_pause = pause->duration();
-  members.refuse_rest();
   return restarts;
 }
 
 std::map<std::string, std::vector<std::string>> read_engine_options(const Field& field) {
-  Members members(field);
+  const Members members(field, {kRunnerNames.begin(), kRunnerNames.end()});
   std::map<std::string, std::vector<std::string>> options;
   for (const std::string_view runner : kRunnerNames) {
     if (const auto given = members.take(runner)) options[std::string(runner)] = given->texts();
   }
-  members.refuse_rest();
   return options;
 }
 
-void read_times(Members& members, Job& job) {
+void read_times(const Members& members, Job& job) {
   if (const auto time = members.take("max_run_time")) job.max_run_time = time->seconds();
   if (const auto time = members.take("start_timeout")) job.start_timeout = time->seconds();
   if (const auto time = members.take("grace")) job.grace = time->duration();
@@ -121,8 +129,26 @@ void read_times(Members& members, Job& job) {
 
 }  // namespace
 
-ReadJob read_peal_form(const Field& document) {
-  Members members(document);
+FormResult read_peal_form(const Field& document) {
+  const Members members(document,
+                        {"name",
+                         "roles",
+                         "env",
+                         "directory",
+                         "files",
+                         "success_role",
+                         "spare_nodes",
+                         "restarts",
+                         "max_run_time",
+                         "start_timeout",
+                         "grace",
+                         "priority",
+                         "labels",
+                         "engine_options",
+                         "form",
+                         "document",
+                         kTrainingInput,
+                         kWorkerPoolSpecs});
   Job job;
   if (const auto name = members.take("name")) job.name = name->text();
   const auto roles = members.take("roles");
@@ -134,7 +160,7 @@ ReadJob read_peal_form(const Field& document) {
   }
   if (const auto role = members.take("success_role")) job.success_role = role->text();
   if (const auto spare = members.take("spare_nodes"))
-    job.spare_nodes = spare->integer(0, kMostNodes);
+    job.spare_nodes = spare->integer(0, kMostJobNodes);
   if (const auto restarts = members.take("restarts")) job.restarts = read_restarts(*restarts);
   read_times(members, job);
   if (const auto priority = members.take("priority")) {
@@ -146,15 +172,12 @@ ReadJob read_peal_form(const Field& document) {
   }
   if (const auto form = members.take("form")) job.form = read_form(*form);
   if (const auto text = members.take("document")) job.document = text->text();
-  // These would be other forms: they are here for the error, which names the nearest field.
-  for (const std::string_view form : {"trainingInput", "workerPoolSpecs"}) members.take(form);
-  members.refuse_rest();
   if (!roles) {
     throw document.error(
         "a job needs roles:, each with a name and a command (or trainingInput: "
         "or workerPoolSpecs:)");
   }
-  return {std::move(job), {}};
+  return {.job = std::move(job)};
 }
 
 }  // namespace peal::launch

@@ -96,7 +96,9 @@ TEST(PealFormTest, JsonIsReadTheSameWay) {
 TEST(PealFormTest, AnUnknownFieldIsNamedWithTheNearestLegalOne) {
   EXPECT_EQ(problem_of_role("node: 2"),
             "job.yaml:4:3: roles[0].node: there is no such field; did you mean nodes?");
-  EXPECT_EQ(form_problem("roles: []\nsucess_role: a\n"), "job.yaml:1:8: roles: a job needs a role");
+  EXPECT_EQ(form_problem("roles: []\n"), "job.yaml:1:8: roles: a job needs a role");
+  EXPECT_EQ(form_problem("roles:\n- nam: a\n  command: x y\n"),
+            "job.yaml:2:3: roles[0].nam: there is no such field; did you mean name?");
   EXPECT_EQ(form_problem("roles:\n- {name: a, command: x}\nsucess_role: a\n"),
             "job.yaml:3:1: sucess_role: there is no such field; did you mean success_role?");
   EXPECT_THAT(problem_of_role("zzzzzzzzz: 2"),
@@ -106,7 +108,7 @@ TEST(PealFormTest, AnUnknownFieldIsNamedWithTheNearestLegalOne) {
 
 TEST(PealFormTest, AWrongTypeIsAnErrorThatSaysWhatTheFieldTakes) {
   EXPECT_EQ(problem_of_role("nodes: two"),
-            "job.yaml:4:10: roles[0].nodes: \"two\" is not a whole number from 1 to 100000");
+            "job.yaml:4:10: roles[0].nodes: \"two\" is not a whole number from 1 to 32768");
   EXPECT_EQ(problem_of_role("nodes: [2]"),
             "job.yaml:4:10: roles[0].nodes: it takes one value, not a list");
   EXPECT_THAT(problem_of_role("args: -v"), HasSubstr("it takes a list, as in [a, b], not \"-v\""));

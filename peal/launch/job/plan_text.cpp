@@ -136,7 +136,7 @@ std::string to_text(const ProcessPlan& plan, const Job& job, const MasterAddress
   for (const auto& [name, value] : common) add(name, value);
   for (const PlannedProcess& process : plan.processes) {
     text += process.in_world ? fmt::format("\nrank {}", process.rank)
-                             : fmt::format("\nprocess {}, which is no rank", process.rank);
+                             : fmt::format("\nprocess {}, outside the world", process.rank);
     text += fmt::format(": {} {} on {} (node {}, local rank {})\n",
                         process.role,
                         process.role_rank,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/error.h"
 #include "peal/launch/job/forms.h"
@@ -54,7 +55,7 @@ Error located(const Error& error, JobForm form, const Value& document, const std
   return Error(error.kind(), fmt::format("{}: {}", to_text(place, name), message));
 }
 
-ReadJob read_in(JobForm form, const Field& document) {
+FormResult read_in(JobForm form, const Field& document) {
   switch (form) {
     case JobForm::kPeal:
       return read_peal_form(document);
@@ -75,20 +76,24 @@ JobForm form_of(const Value& document) {
   return has_pools ? JobForm::kWorkerPoolSpecs : JobForm::kPeal;
 }
 
-ReadJob read_job(const Value& document, const std::string& name) {
+ReadJob read_job(const Value& document, const std::string& name, std::vector<std::string> unused) {
   const Field field(document, "", name);
   if (document.kind != Value::Kind::kMap) {
     throw field.error("a job file has fields with values, as in name: mnist");
   }
   const JobForm form = form_of(document);
-  ReadJob read = read_in(form, field);
+  FormResult read = read_in(form, field);
   if (read.job.name.empty()) read.job.name = name_from(name);
+  unused.insert(unused.end(), read.unused.begin(), read.unused.end());
+  if (!unused.empty()) {
+    read.notices.push_back(fmt::format("not used here: {}", fmt::join(unused, ", ")));
+  }
   try {
     check(read.job);
   } catch (const Error& error) {
     throw located(error, form, document, name);
   }
-  return read;
+  return {std::move(read.job), std::move(read.notices)};
 }
 
 ReadJob read_job(std::string_view text, const std::string& name) {

@@ -23,7 +23,10 @@ struct ReadJob {
 ReadJob read_job(std::string_view text, const std::string& name);
 
 /// The same for a text that was parsed, and possibly changed by options (gcloud_flags.h).
-ReadJob read_job(const Value& document, const std::string& name);
+/// `unused`: options without a meaning here, which the notices name too.
+ReadJob read_job(const Value& document,
+                 const std::string& name,
+                 std::vector<std::string> unused = {});
 
 /// The form that the keys at the top tell: kTrainingInput if there is trainingInput,
 /// kWorkerPoolSpecs if there is workerPoolSpecs or jobSpec, else kPeal.

@@ -16,11 +16,39 @@
 namespace peal::launch {
 namespace {
 
-constexpr std::string_view kPrefix = "trainingInput.";
+constexpr std::string_view kTrainingPrefix = "trainingInput.";
 constexpr std::string_view kNoParameterServers =
     "peal has no parameter servers, because all_reduce needs none; remove the parameterServer "
     "fields";
 constexpr std::size_t kLongestJobId = 128;
+
+constexpr std::array<std::string_view, 27> kFields = {"scaleTier",
+                                                      "masterType",
+                                                      "masterConfig",
+                                                      "workerType",
+                                                      "workerCount",
+                                                      "workerConfig",
+                                                      "parameterServerType",
+                                                      "parameterServerCount",
+                                                      "parameterServerConfig",
+                                                      "evaluatorType",
+                                                      "evaluatorCount",
+                                                      "evaluatorConfig",
+                                                      "args",
+                                                      "packageUris",
+                                                      "pythonModule",
+                                                      "region",
+                                                      "jobDir",
+                                                      "runtimeVersion",
+                                                      "pythonVersion",
+                                                      "scheduling",
+                                                      "hyperparameters",
+                                                      "nasJobSpec",
+                                                      "network",
+                                                      "serviceAccount",
+                                                      "encryptionConfig",
+                                                      "enableWebAccess",
+                                                      "useChiefInTfConfig"};
 
 /// The clusters of the tiers. The service's parameter servers have no place here.
 struct Tier {
@@ -66,9 +94,9 @@ struct Group {
 
 class TrainingInput final {
  public:
-  explicit TrainingInput(const Field& field) : input_(field) {}
+  explicit TrainingInput(const Field& field) : input_(field, {kFields.begin(), kFields.end()}) {}
 
-  ReadJob read();
+  FormResult read();
 
  private:
   void read_tier();
@@ -82,7 +110,7 @@ class TrainingInput final {
   void add_role(const Group& group);
   void refuse_the_impossible();
 
-  Members input_;
+  const Members input_;
   Unused unused_{};
   const Tier* tier_ = nullptr;
   Group master_{.name = "master", .count = 1};
@@ -91,10 +119,10 @@ class TrainingInput final {
   std::vector<std::string> module_{};  // the command that starts pythonModule
   std::vector<std::string> args_{};
   std::vector<std::string> job_dir_{};
-  ReadJob result_{};
+  FormResult result_{};
 };
 
-ReadJob TrainingInput::read() {
+FormResult TrainingInput::read() {
   Job& job = result_.job;
   job.form = JobForm::kTrainingInput;
   job.document = to_json(input_.field().value());
@@ -107,7 +135,6 @@ ReadJob TrainingInput::read() {
   if (const auto flag = input_.take("useChiefInTfConfig")) flag->flag();  // read from the document
   unused_.take(input_,
                {"region", "network", "serviceAccount", "encryptionConfig", "enableWebAccess"});
-  input_.refuse_rest();
   for (const Group* const group : {&master_, &worker_, &evaluator_}) add_role(*group);
   if (tier_->parameter_servers > 0) {
     result_.notices.push_back(
@@ -115,7 +142,7 @@ ReadJob TrainingInput::read() {
                     tier_->parameter_servers,
                     tier_->name));
   }
-  for (std::string& notice : unused_.notices(kPrefix)) result_.notices.push_back(std::move(notice));
+  result_.unused = unused_.names(kTrainingPrefix);
   return std::move(result_);
 }
 
@@ -177,10 +204,11 @@ void TrainingInput::read_group(Group& group) {
   if (is_master) {
     if (tier_->name == "CUSTOM" && !type) {
       throw input_.field().error(
-          "scaleTier: CUSTOM needs masterType, as masterType: n1-standard-8");
+          "scaleTier: CUSTOM needs masterType (--master-machine-type), as n1-standard-8");
     }
   } else if (group.count > 0 && !type) {
-    throw count->error(fmt::format("it needs {}, as {}: n1-standard-8", type_key, type_key));
+    throw count->error(
+        fmt::format("it needs {} (--{}-machine-type), as n1-standard-8", type_key, group.name));
   } else if (group.count == 0 && type) {
     throw type->error(fmt::format("it needs {}, the number of {}s", count_key, group.name));
   }
@@ -214,7 +242,13 @@ Replica TrainingInput::read_replica(std::string_view key) {
   Replica replica;
   const auto field = input_.take(key);
   if (!field) return replica;
-  Members members(*field);
+  const Members members(*field,
+                        {"imageUri",
+                         "containerCommand",
+                         "containerArgs",
+                         "acceleratorConfig",
+                         "diskConfig",
+                         "tpuTfVersion"});
   if (const auto image = members.take("imageUri")) replica.image = image->text();
   if (const auto command = members.take("containerCommand")) replica.command = command->texts();
   if (const auto args = members.take("containerArgs")) {
@@ -224,14 +258,11 @@ Replica TrainingInput::read_replica(std::string_view key) {
     }
   }
   if (const auto accelerators = members.take("acceleratorConfig")) {
-    Members parts(*accelerators);
-    parts.take_all({"type", "count"});
-    parts.refuse_rest();  // before the error that one of the two is missing
+    const Members parts(*accelerators, {"type", "count"});
     replica.gpus = read_accelerators(parts, "type", "count");
   }
   refuse(members, "tpuTfVersion", "peal has no TPUs; remove the field");
   unused_.take(members, {"diskConfig"});
-  members.refuse_rest();
   return replica;
 }
 
@@ -260,8 +291,8 @@ void TrainingInput::read_program() {
     module_ = {"python3", "-m", module->text()};
   } else if (master_.replica.image.empty()) {
     throw input_.field().error(
-        "the image is missing: write masterConfig: {imageUri: ...}, or "
-        "pythonModule for a program without a container");
+        "the image is missing: write masterConfig: {imageUri: ...} (--master-image-uri), or "
+        "pythonModule (--module-name) for a program without a container");
   }
 }
 
@@ -272,7 +303,9 @@ void TrainingInput::read_scheduling() {
   job.restarts.most = kManagedRestarts;
   const auto field = input_.take("scheduling");
   if (!field) return;
-  Members members(*field);
+  const Members members(
+      *field,
+      {"maxRunningTime", "maxWaitTime", "priority", "resilientToWorkerRestart", "strategy"});
   if (const auto time = members.take("maxRunningTime")) job.max_run_time = time->seconds();
   if (const auto time = members.take("maxWaitTime")) {
     job.start_timeout = time->seconds();
@@ -280,7 +313,6 @@ void TrainingInput::read_scheduling() {
   }
   if (const auto priority = members.take("priority")) job.priority = priority->integer(0, 1000);
   unused_.take(members, {"resilientToWorkerRestart", "strategy"});
-  members.refuse_rest();
 }
 
 void TrainingInput::add_role(const Group& group) {
@@ -321,21 +353,23 @@ std::string read_job_id(const Field& field) {
 
 }  // namespace
 
-ReadJob read_training_input(const Field& document) {
-  Members members(document);
-  ReadJob result = TrainingInput(members.need("trainingInput")).read();
+FormResult read_training_input(const Field& document) {
+  // A file that `describe` has printed has the state of the job, too.
+  const Members members(document,
+                        {"trainingInput",
+                         "jobId",
+                         "labels",
+                         "state",
+                         "createTime",
+                         "startTime",
+                         "endTime",
+                         "errorMessage",
+                         "trainingOutput",
+                         "etag",
+                         "jobPosition"});
+  FormResult result = TrainingInput(members.need("trainingInput")).read();
   if (const auto id = members.take("jobId")) result.job.name = read_job_id(*id);
   if (const auto labels = members.take("labels")) result.job.labels = labels->texts_by_name();
-  // A file that `describe` has printed has the state of the job, too.
-  members.take_all({"state",
-                    "createTime",
-                    "startTime",
-                    "endTime",
-                    "errorMessage",
-                    "trainingOutput",
-                    "etag",
-                    "jobPosition"});
-  members.refuse_rest();
   return result;
 }
 

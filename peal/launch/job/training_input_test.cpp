@@ -227,6 +227,8 @@ TEST(TrainingInputTest, AcceleratorsHaveATypeAndACount) {
 TEST(TrainingInputTest, UnknownFieldsAreNamedWithTheNearestLegalOne) {
   EXPECT_THAT(training_problem(with("  worker_count: 2\n")),
               HasSubstr("did you mean workerCount?"));
+  EXPECT_THAT(training_problem(with("  scaleTeir: CUSTOM\n  masterType: standard\n")),
+              HasSubstr("did you mean scaleTier?"));
   EXPECT_THAT(training_problem("trainingInput: {masterConfig: {image_uri: x}}\n"),
               HasSubstr("did you mean imageUri?"));
   EXPECT_THAT(training_problem(with("labls: {}\n")), HasSubstr("did you mean labels?"));

@@ -1,8 +1,10 @@
 // The form of Vertex AI: a CustomJob (displayName, jobSpec, labels), or its jobSpec alone
 // (workerPoolSpecs, scheduling). Source: the API's reference (CustomJobSpec, WorkerPoolSpec).
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -17,7 +19,37 @@
 namespace peal::launch {
 namespace {
 
-constexpr std::string_view kPrefix = "jobSpec.";
+constexpr std::string_view kSpecPrefix = "jobSpec.";
+/// Of a CustomJob, beside jobSpec. A file that `describe` has printed has its state, too.
+constexpr std::array<std::string_view, 13> kJobFields = {"displayName",
+                                                         "labels",
+                                                         "encryptionSpec",
+                                                         "name",
+                                                         "state",
+                                                         "createTime",
+                                                         "startTime",
+                                                         "endTime",
+                                                         "updateTime",
+                                                         "error",
+                                                         "webAccessUris",
+                                                         "satisfiesPzs",
+                                                         "satisfiesPzi"};
+constexpr std::array<std::string_view, 15> kSpecFields = {"workerPoolSpecs",
+                                                          "scheduling",
+                                                          "baseOutputDirectory",
+                                                          "serviceAccount",
+                                                          "network",
+                                                          "reservedIpRanges",
+                                                          "tensorboard",
+                                                          "enableWebAccess",
+                                                          "enableDashboardAccess",
+                                                          "experiment",
+                                                          "experimentRun",
+                                                          "persistentResourceId",
+                                                          "protectedArtifactLocationId",
+                                                          "pscInterfaceConfig",
+                                                          "models"};
+
 constexpr std::size_t kMostPools = 4;
 constexpr std::size_t kServers = 2;  // the pool of parameter servers and reduction servers
 constexpr std::size_t kEvaluators = 3;
@@ -36,19 +68,19 @@ struct Program {
 
 class WorkerPools final {
  public:
-  WorkerPools(Members& spec, Unused& unused) : spec_(spec), unused_(unused) {}
+  WorkerPools(const Members& spec, Unused& unused) : spec_(spec), unused_(unused) {}
 
   Job read();
 
  private:
   void read_pool(const Field& field, std::size_t index);
-  void read_machine(Members& pool, Role& role);
+  void read_machine(const Members& pool, Role& role);
   void read_container(const Field& field, Role& role);
   void read_package(const Field& field, Role& role);
   void read_scheduling();
   void read_output();
 
-  Members& spec_;
+  const Members& spec_;
   Unused& unused_;
   Program program_{};  // of the first pool
   Job job_{};
@@ -59,10 +91,9 @@ std::map<std::string, std::string> read_env(const Field& field) {
   std::vector<std::pair<std::string, std::string>> variables;
   std::set<std::string> names;
   for (const Field& item : field.items()) {
-    Members members(item);
+    const Members members(item, {"name", "value"});
     const Field name = members.need("name");
     const auto value = members.take("value");
-    members.refuse_rest();
     variables.emplace_back(name.text(), value ? value->text() : "");
     if (!names.insert(variables.back().first).second) {
       throw name.error(fmt::format("the variable {} is here twice; remove one",
@@ -78,6 +109,12 @@ std::map<std::string, std::string> read_env(const Field& field) {
     env[name] = std::move(escaped);
   }
   return env;
+}
+
+std::vector<std::string_view> with(std::span<const std::string_view> fields,
+                                   std::vector<std::string_view> more) {
+  more.insert(more.end(), fields.begin(), fields.end());
+  return more;
 }
 
 /// An empty map, or nothing at all, skips a pool.
@@ -116,7 +153,6 @@ Job WorkerPools::read() {
                 "protectedArtifactLocationId",
                 "pscInterfaceConfig",
                 "models"});
-  spec_.refuse_rest();
   job_.document = program_.json();
   return std::move(job_);
 }
@@ -127,7 +163,14 @@ void WorkerPools::read_pool(const Field& field, std::size_t index) {
         "peal has no parameter servers and no reduction servers, because all_reduce "
         "needs none; write {} for this pool");
   }
-  Members pool(field);
+  const Members pool(field,
+                     {"machineSpec",
+                      "replicaCount",
+                      "diskSpec",
+                      "containerSpec",
+                      "pythonPackageSpec",
+                      "nfsMounts",
+                      "lustreMounts"});
   Role role{.name = fmt::format("workerpool{}", index)};
   role.in_world = index != kEvaluators;
   if (const auto count = pool.take("replicaCount")) {
@@ -147,14 +190,15 @@ void WorkerPools::read_pool(const Field& field, std::size_t index) {
   refuse(
       pool, "nfsMounts", "peal mounts nothing; mount the share on the hosts, and remove the field");
   unused_.take(pool, {"diskSpec", "lustreMounts"});
-  pool.refuse_rest();
   job_.roles.push_back(std::move(role));
 }
 
-void WorkerPools::read_machine(Members& pool, Role& role) {
+void WorkerPools::read_machine(const Members& pool, Role& role) {
   const auto field = pool.take("machineSpec");
   if (!field) return;
-  Members machine(*field);
+  const Members machine(
+      *field,
+      {"machineType", "acceleratorType", "acceleratorCount", "tpuTopology", "reservationAffinity"});
   if (const auto type = machine.take("machineType")) {
     role.resources = read_machine_type(*type).resources;
   }
@@ -162,21 +206,19 @@ void WorkerPools::read_machine(Members& pool, Role& role) {
   if (gpus) role.resources.gpus = gpus;
   refuse(machine, "tpuTopology", "peal has no TPUs; remove the field");
   unused_.take(machine, {"reservationAffinity"});
-  machine.refuse_rest();
 }
 
 void WorkerPools::read_container(const Field& field, Role& role) {
-  Members container(field);
+  const Members container(field, {"imageUri", "command", "args", "env"});
   role.image = container.need("imageUri").text();
   if (role.image.empty()) throw field.error("the image is empty");
   if (const auto command = container.take("command")) role.command = command->texts();
   if (const auto args = container.take("args")) role.args = args->texts();
   if (const auto env = container.take("env")) role.env = read_env(*env);
-  container.refuse_rest();
 }
 
 void WorkerPools::read_package(const Field& field, Role& role) {
-  Members package(field);
+  const Members package(field, {"executorImageUri", "pythonModule", "packageUris", "args", "env"});
   role.image = package.need("executorImageUri").text();
   const std::string module = package.need("pythonModule").text();
   role.command = {"python3", "-m", module};
@@ -192,7 +234,6 @@ void WorkerPools::read_package(const Field& field, Role& role) {
     if (!read.python_path.empty()) role.env.try_emplace("PYTHONPATH", read.python_path);
     if (is_first) program_.packages = uris->texts();
   }
-  package.refuse_rest();
   if (is_first) {
     program_.module = module;
     program_.args = role.args;
@@ -204,7 +245,9 @@ void WorkerPools::read_scheduling() {
   job_.restarts.most = kManagedRestarts;
   const auto field = spec_.take("scheduling");
   if (!field) return;
-  Members members(*field);
+  const Members members(
+      *field,
+      {"timeout", "maxWaitDuration", "disableRetries", "restartJobOnWorkerRestart", "strategy"});
   if (const auto time = members.take("timeout")) job_.max_run_time = time->seconds();
   if (const auto time = members.take("maxWaitDuration")) {
     // 0 is the service's word for: without end.
@@ -213,16 +256,14 @@ void WorkerPools::read_scheduling() {
   const auto no_retries = members.take("disableRetries");
   if (no_retries && no_retries->flag()) job_.restarts.most = 0;
   unused_.take(members, {"restartJobOnWorkerRestart", "strategy"});
-  members.refuse_rest();
 }
 
 /// The folders for the results of the program.
 void WorkerPools::read_output() {
   const auto field = spec_.take("baseOutputDirectory");
   if (!field) return;
-  Members members(*field);
+  const Members members(*field, {"outputUriPrefix"});
   std::string prefix = members.need("outputUriPrefix").text();
-  members.refuse_rest();
   while (prefix.ends_with('/')) prefix.pop_back();
   job_.env["AIP_MODEL_DIR"] = prefix + "/model/";
   job_.env["AIP_CHECKPOINT_DIR"] = prefix + "/checkpoints/";
@@ -231,34 +272,23 @@ void WorkerPools::read_output() {
 
 }  // namespace
 
-ReadJob read_worker_pools(const Field& document) {
-  Members members(document);
+FormResult read_worker_pools(const Field& document) {
+  const bool has_spec = find(document.value(), "jobSpec") != nullptr;
+  std::vector<std::string_view> keys = with(kJobFields, {"jobSpec"});
+  if (!has_spec) keys = with(kJobFields, with(kSpecFields, {}));
+  const Members members(document, std::move(keys));
   Unused unused;
-  const auto name = members.take("displayName");
-  const auto labels = members.take("labels");
   unused.take(members, {"encryptionSpec"});
-  // A file that `describe` has printed has the state of the job, too.
-  members.take_all({"name",
-                    "state",
-                    "createTime",
-                    "startTime",
-                    "endTime",
-                    "updateTime",
-                    "error",
-                    "webAccessUris",
-                    "satisfiesPzs",
-                    "satisfiesPzi"});
-  ReadJob result;
-  if (const auto field = members.take("jobSpec")) {
-    Members spec(*field);
+  FormResult result;
+  if (has_spec) {
+    const Members spec(members.need("jobSpec"), with(kSpecFields, {}));
     result.job = WorkerPools(spec, unused).read();
-    members.refuse_rest();
   } else {
     result.job = WorkerPools(members, unused).read();
   }
-  if (name) result.job.name = name->text();
-  if (labels) result.job.labels = labels->texts_by_name();
-  result.notices = unused.notices(kPrefix);
+  if (const auto name = members.take("displayName")) result.job.name = name->text();
+  if (const auto labels = members.take("labels")) result.job.labels = labels->texts_by_name();
+  result.unused = unused.names(kSpecPrefix);
   return result;
 }
 

@@ -151,8 +151,12 @@ TEST(WorkerPoolsTest, MistakesHaveTheirPlace) {
   EXPECT_THAT(pools_problem(
                   "workerPoolSpecs: [{containerSpec: {imageUri: t, env: [{name: A}, {name: A}]}}]"),
               HasSubstr("env[1].name: the variable \"A\" is here twice"));
-  EXPECT_THAT(pools_problem("jobSpec: {worker_pool_specs: []}"),
-              HasSubstr("workerPoolSpecs is missing"));
+  EXPECT_THAT(
+      pools_problem("jobSpec: {worker_pool_specs: []}"),
+      HasSubstr(
+          "jobSpec.worker_pool_specs: there is no such field; did you mean workerPoolSpecs?"));
+  EXPECT_THAT(pools_problem("jobSpec: {}"),
+              HasSubstr("jobSpec: the field workerPoolSpecs is missing"));
   EXPECT_THAT(pools_problem("worker_pool_specs: []"), HasSubstr("did you mean workerPoolSpecs?"));
   EXPECT_THAT(pools_problem("displayName: x\njobSpec: {workerPoolSpecs: [{containerSpec: "
                             "{imageUri: t}}]}\nlabel: {}"),

@@ -1,4 +1,4 @@
-#include "peal/launch/job/json_escapes.h"
+#include "peal/launch/job/escapes.h"
 
 #include <charconv>
 #include <cstddef>
@@ -50,6 +50,20 @@ std::string join_surrogates(std::string_view text) {
     const std::size_t size = text.starts_with('\\') && text.size() > 1 ? 2 : 1;  // \\ is one escape
     result += text.substr(0, size);
     text.remove_prefix(size);
+  }
+  return result;
+}
+
+std::string with_whole_escapes(const std::string& text) {
+  std::string result;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto first = static_cast<unsigned char>(text[at]);
+    const bool is_alone = first >= 0x80 && first < 0xc0;  // no character of UTF-8 begins with it
+    const std::size_t size = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (is_alone) result += '\xc2';
+    result += text.substr(at, size);
+    at += size;
   }
   return result;
 }
