@@ -194,11 +194,10 @@ void set_node(const TorchrunValues& given,
               launch::LaunchOptions& options) {
   const rendezvous::NodeOptions node = node_options_of(given);
   const bool has_hosts = !options.hosts.empty() || settings.has("--host-discovery-script");
-  const Environment environment =
-      has_hosts ? fixed_environment({}) : process_environment();
+  const Environment environment = has_hosts ? fixed_environment({}) : process_environment();
   const rendezvous::Process process{.user = ::getuid(), .parent = ::getppid()};
-  options.node = rendezvous::read_node_place(node, environment, process)
-                     .value_or(rendezvous::NodePlace{});
+  options.node =
+      rendezvous::read_node_place(node, environment, process).value_or(rendezvous::NodePlace{});
   if (!is_elastic || options.node.is_only()) return;
   throw Error(ErrorKind::kUsage,
               fmt::format("this is node {} of {} ({}), and one launcher starts all ranks of an "

@@ -10,7 +10,8 @@ constexpr const char* kProgram = "The program and its output, as in torchrun";
 constexpr const char* kUnused = "Accepted from torchrun, without effect";
 
 constexpr const char* kNoRestart =
-    "a rank that fails ends the job; --min-np starts an elastic job, which goes on without the rank";
+    "a rank that fails ends the job; --min-np starts an elastic job, which goes on without the "
+    "rank";
 
 constexpr std::array kOptions = {
     TorchrunOption{.name = "--nnodes",

@@ -338,10 +338,11 @@ std::string describe(const LaunchReport& report) {
   if (report.post_mortem) {
     text += describe(*report.post_mortem);
   } else if (report.nodes > 1 && main_failure(report) != nullptr) {
-    text += fmt::format("peal: this is node {} of {}; the cause may be on another node, whose "
-                        "launcher has a report of its own\n",
-                        report.node,
-                        report.nodes);
+    text += fmt::format(
+        "peal: this is node {} of {}; the cause may be on another node, whose "
+        "launcher has a report of its own\n",
+        report.node,
+        report.nodes);
   }
   return text + describe(report.lost_output);
 }

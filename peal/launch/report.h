@@ -45,12 +45,12 @@ struct StartFailure {
 
 /// The diagnosis of a failed launch, from the records of its ranks.
 struct PostMortem {
-  std::string sentence{};       // the cause; empty if no rank failed by itself
-  std::vector<Rank> causes{};   // the ranks that caused it, by `peal why`
-  std::vector<Rank> victims{};  // ranks whose first error is the loss of another rank
+  std::string sentence{};           // the cause; empty if no rank failed by itself
+  std::vector<Rank> causes{};       // the ranks that caused it, by `peal why`
+  std::vector<Rank> victims{};      // ranks whose first error is the loss of another rank
   std::optional<int> other_node{};  // the node of the cause, if it is another node
-  std::string records{};        // the path of the records, for `peal why`; empty: not kept
-  std::string problem{};        // why records or sentence are missing; empty: no problem
+  std::string records{};            // the path of the records, for `peal why`; empty: not kept
+  std::string problem{};            // why records or sentence are missing; empty: no problem
   friend bool operator==(const PostMortem&, const PostMortem&) = default;
 };
 

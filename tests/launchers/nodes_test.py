@@ -1,7 +1,7 @@
 """Jobs whose nodes are started by other launchers: each process of the launcher is a `peal run -n 2`.
 
-Called by ctest with `peal`, a program whose ranks print "met as rank R of N", and the name of a launcher, or
-"managed" for the variables of a managed service, which this test sets itself. If the launcher is not
+Called by ctest with `peal`, a program whose ranks print "met as rank R of N", and the name of a launcher. The
+name "managed" stands for the variables of a managed service, which this test sets itself. If the launcher is not
 installed or not running, the test ends with SKIPPED.
 """
 import os
