@@ -25,12 +25,16 @@ observe::Flight flight_with_error(Rank rank, ErrorKind kind, Rank named) {
   observe::Flight flight;
   flight.rank = rank;
   flight.world_size = 6;
-  flight.first_error = observe::FlightError{.kind = kind, .text = "it is gone", .rank = named};
+  flight.first_error =
+      observe::FlightError{.kind = kind, .text = "it is gone", .rank = named, .at = {}};
   return flight;
 }
 
 observe::Diagnosis diagnosis_of(Rank rank) {
-  return {.cause = observe::Diagnosis::Cause::kError, .ranks = {rank}, .sentence = "It failed."};
+  return {.cause = observe::Diagnosis::Cause::kError,
+          .ranks = {rank},
+          .sentence = "It failed.",
+          .evidence = {}};
 }
 
 TEST(OtherNodeTest, ALossOfARankOfAnotherNodeIsCausedThere) {
@@ -64,7 +68,7 @@ TEST(OtherNodeTest, ARankOfThisNodeMayBeTheCause) {
   EXPECT_FALSE(cause_if(ErrorKind::kPeerLost, 3));  // on this node
   EXPECT_FALSE(cause_if(ErrorKind::kUsage, 0));
   EXPECT_FALSE(cause_on_other_node(diagnosis_of(2), {}, options));  // killed, without an error
-  EXPECT_FALSE(cause_on_other_node({}, {}, options));
+  EXPECT_FALSE(cause_on_other_node(observe::Diagnosis(), {}, options));
 }
 
 TEST(OtherNodeTest, TheOnlyNodeHasNoOtherNode) {
