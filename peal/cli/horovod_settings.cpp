@@ -188,7 +188,7 @@ std::vector<std::string> notices_of(const HorovodSettings& settings,
     if (attempts.restarts.most > 0 && std::ranges::count(kRestartDetails, name) > 0) continue;
     notices.push_back(fmt::format("{} has no effect without {} or --min-np", name, kScript));
   }
-  if (settings.is_on("--verbose")) add_places(options, notices);
+  if (settings.is_on("--verbose") && options.node.is_only()) add_places(options, notices);
   return notices;
 }
 

@@ -26,7 +26,6 @@ int count_gpus() {
 
 }  // namespace
 
-
 std::optional<int> parse_count(const std::vector<std::string>& counts,
                                const launch::Wording& wording) {
   if (counts.empty()) return std::nullopt;
@@ -55,10 +54,10 @@ int parse_rank_count(const std::string& text, const std::string& source) {
                             "CUDA_VISIBLE_DEVICES): give a number, or cpu",
                             source));
   }
-  throw Error(ErrorKind::kUsage,
-              fmt::format("{} \"{}\": it takes the number of ranks, 1 or more; or cpu, gpu or auto",
-                          source,
-                          text));
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format(
+          "{} \"{}\": it takes the number of ranks, 1 or more; or cpu, gpu or auto", source, text));
 }
 
 std::optional<int> count_in(const Environment& environment) {

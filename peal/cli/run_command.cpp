@@ -242,12 +242,14 @@ bool is_this_machine(const std::string& host) {
 void add_node_notice(const launch::LaunchOptions& options, std::vector<std::string>& notices) {
   if (options.node.is_only()) return;
   const Rank first = launch::first_rank_of(options);
-  notices.push_back(fmt::format("node {} of {} ({}): ranks {} to {} of {}, which meet at {}:{}{}",
+  const std::string ranks = options.ranks == 1
+                                ? fmt::format("rank {}", first)
+                                : fmt::format("ranks {} to {}", first, first + options.ranks - 1);
+  notices.push_back(fmt::format("node {} of {} ({}): {} of {}, which meet at {}:{}{}",
                                 options.node.node,
                                 options.node.nodes,
                                 options.node.source,
-                                first,
-                                first + options.ranks - 1,
+                                ranks,
                                 launch::world_size_of(options),
                                 options.node.master,
                                 options.node.port,

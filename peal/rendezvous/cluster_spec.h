@@ -13,10 +13,10 @@
 namespace peal::rendezvous {
 
 struct ClusterSpec {
-  std::string variable;             // "TF_CONFIG"
-  int nodes = 0;                    // that train
-  std::optional<int> node = {};     // of this process; nothing: the text does not say it
-  std::string master = {};          // the host of node 0
+  std::string variable;                    // "TF_CONFIG"
+  int nodes = 0;                           // that train
+  std::optional<int> node = {};            // of this process; nothing: the text does not say it
+  std::string master = {};                 // the host of node 0
   std::optional<std::uint16_t> port = {};  // on the master
 };
 

@@ -157,9 +157,8 @@ TEST(LauncherEnvironmentTest, TheJobsNameComesFromTheLauncher) {
 }
 
 TEST(LauncherEnvironmentTest, AProgramThatIsStartedOnceOnEachNodeIsTheRankOfItsNode) {
-  const Variables dstack = {{"DSTACK_NODES_NUM", "2"},
-                            {"DSTACK_NODE_RANK", "1"},
-                            {"DSTACK_MASTER_NODE_IP", "10.0.0.1"}};
+  const Variables dstack = {
+      {"DSTACK_NODES_NUM", "2"}, {"DSTACK_NODE_RANK", "1"}, {"DSTACK_MASTER_NODE_IP", "10.0.0.1"}};
   EXPECT_EQ(identity_of(dstack), (Identity{1, 2, 1, 2, "dstack"}));
   const LauncherEnvironment launch = launch_of(dstack);
   EXPECT_EQ(launch.launcher, Launcher::kNodes);

@@ -38,10 +38,10 @@ int parse_node_count(const std::string& text, const std::string& source) {
   const auto most =
       colon == std::string::npos ? least : try_parse_number<int>(text.substr(colon + 1));
   if (!least || !most || *least < 1 || *most < *least) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{} {}: it takes the number of nodes, 1 or more",
-                            source,
-                            quoted_beginning(text)));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format(
+            "{} {}: it takes the number of nodes, 1 or more", source, quoted_beginning(text)));
   }
   if (*least == *most) return *least;
   throw Error(ErrorKind::kUsage,
@@ -56,8 +56,8 @@ HostPort parse_endpoint(const std::string& text, const std::string& source) {
   const auto bracket = text.rfind(']');
   const auto colon = text.rfind(':');
   const bool is_bare_ipv6 = bracket == std::string::npos && text.find(':') != colon;
-  const bool has_port =
-      colon != std::string::npos && !is_bare_ipv6 && (bracket == std::string::npos || colon > bracket);
+  const bool has_port = colon != std::string::npos && !is_bare_ipv6 &&
+                        (bracket == std::string::npos || colon > bracket);
   std::string host = has_port ? text.substr(0, colon) : text;
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   const auto port = has_port ? parse_port(text.substr(colon + 1)) : std::nullopt;
@@ -96,8 +96,7 @@ std::optional<NodeVariables> dstack_variables(const Environment& environment) {
   return NodeVariables{.launcher = "dstack",
                        .nodes = *nodes,
                        .node = own_number(environment, *nodes, "DSTACK_NODE_RANK"),
-                       .master =
-                           text_variable(environment, "DSTACK_MASTER_NODE_IP").value_or("")};
+                       .master = text_variable(environment, "DSTACK_MASTER_NODE_IP").value_or("")};
 }
 
 std::optional<NodeVariables> skypilot_variables(const Environment& environment) {

@@ -161,12 +161,10 @@ bool is_inside_a_rank(const Environment& environment) {
       environment(kElasticWorkerVariable)) {
     return true;
   }
-  return environment("RANK") && environment("LOCAL_RANK") &&
-         environment("LOCAL_WORLD_SIZE") != "1";
+  return environment("RANK") && environment("LOCAL_RANK") && environment("LOCAL_WORLD_SIZE") != "1";
 }
 
-std::optional<NodeVariables> ask_launchers(const Environment& environment,
-                                           const Process& process) {
+std::optional<NodeVariables> ask_launchers(const Environment& environment, const Process& process) {
   for (const Row row : kRows) {
     if (auto found = row(environment, process)) return found;
   }
@@ -203,9 +201,9 @@ std::optional<NodeVariables> with_options(const NodeOptions& options,
     launcher->node = node;
   } else if (options.node) {
     if (!launcher) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("--node-rank {} needs the number of nodes: give --nnodes",
-                              *options.node));
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("--node-rank {} needs the number of nodes: give --nnodes", *options.node));
     }
     launcher->node = {*options.node, fmt::format("--node-rank {}", *options.node)};
   }
@@ -245,8 +243,7 @@ std::optional<NodePlace> read_node_place(const NodeOptions& options,
                                          const Process& process) {
   const Environment asked = is_inside_a_rank(environment) ? fixed_environment({}) : environment;
   const bool asks = !options.is_standalone && options.nodes != 1;
-  const auto found =
-      with_options(options, asks ? ask_launchers(asked, process) : std::nullopt);
+  const auto found = with_options(options, asks ? ask_launchers(asked, process) : std::nullopt);
   if (!found || found->nodes.value == 1) {
     if (!options.port) return std::nullopt;
     return NodePlace{.master = options.master, .port = *options.port};

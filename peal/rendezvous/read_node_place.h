@@ -14,12 +14,12 @@ namespace peal::rendezvous {
 
 /// What the options of `peal run` say, in torchrun's names. Nothing, or empty: not given.
 struct NodeOptions {
-  std::optional<int> nodes{};            // --nnodes
-  std::optional<int> node{};             // --node-rank
-  std::string master{};                  // --master-addr, or the host of --rdzv-endpoint
-  std::optional<std::uint16_t> port{};   // --master-port, or the port of --rdzv-endpoint
-  std::string job{};                     // --rdzv-id
-  bool is_standalone = false;            // --standalone
+  std::optional<int> nodes{};           // --nnodes
+  std::optional<int> node{};            // --node-rank
+  std::string master{};                 // --master-addr, or the host of --rdzv-endpoint
+  std::optional<std::uint16_t> port{};  // --master-port, or the port of --rdzv-endpoint
+  std::string job{};                    // --rdzv-id
+  bool is_standalone = false;           // --standalone
 };
 
 /// Pure. The options decide. What they do not say, the first of these launchers decides whose
@@ -36,9 +36,9 @@ struct NodeOptions {
 ///   | mpirun of MPICH, and other users of Hydra | PMI_RANK, PMI_SIZE |
 ///   | srun | SLURM_PROCID, SLURM_STEP_NUM_TASKS |
 ///
-/// PET_NNODES comes before WORLD_SIZE, because Kubeflow's PyTorchJob counts processes in WORLD_SIZE.
-/// MASTER_ADDR and MASTER_PORT replace addresses that a launcher does not give. Without a port, it
-/// is 29500; under Slurm and under mpirun on one host it is computed from the job.
+/// PET_NNODES comes before WORLD_SIZE, because Kubeflow's PyTorchJob counts processes in
+/// WORLD_SIZE. MASTER_ADDR and MASTER_PORT replace addresses that a launcher does not give. Without
+/// a port, it is 29500; under Slurm and under mpirun on one host it is computed from the job.
 ///
 /// Inside a rank of `peal run` or torchrun, or of another launcher that sets LOCAL_RANK, only the
 /// options count: `peal run` starts a job of its own there.

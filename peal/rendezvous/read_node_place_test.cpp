@@ -46,16 +46,15 @@ Variables minus(Variables variables, const std::string& name) {
 const Variables kManagedNode = {
     {"RANK", "1"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "master"}, {"MASTER_PORT", "2222"}};
 const Variables kKubeflowNode = {{"PET_NNODES", "3"},
-                             {"PET_NODE_RANK", "1"},
-                             {"PET_NPROC_PER_NODE", "4"},
-                             {"PET_MASTER_ADDR", "job-node-0-0.job"},
-                             {"PET_MASTER_PORT", "29400"}};
-const Variables kDstackNode = {{"DSTACK_NODES_NUM", "3"},
-                           {"DSTACK_NODE_RANK", "1"},
-                           {"DSTACK_MASTER_NODE_IP", "10.0.0.1"}};
+                                 {"PET_NODE_RANK", "1"},
+                                 {"PET_NPROC_PER_NODE", "4"},
+                                 {"PET_MASTER_ADDR", "job-node-0-0.job"},
+                                 {"PET_MASTER_PORT", "29400"}};
+const Variables kDstackNode = {
+    {"DSTACK_NODES_NUM", "3"}, {"DSTACK_NODE_RANK", "1"}, {"DSTACK_MASTER_NODE_IP", "10.0.0.1"}};
 const Variables kSkyPilotNode = {{"SKYPILOT_NUM_NODES", "3"},
-                             {"SKYPILOT_NODE_RANK", "1"},
-                             {"SKYPILOT_NODE_IPS", "10.0.0.1\n10.0.0.2\n10.0.0.3"}};
+                                 {"SKYPILOT_NODE_RANK", "1"},
+                                 {"SKYPILOT_NODE_IPS", "10.0.0.1\n10.0.0.2\n10.0.0.3"}};
 const Variables kTfConfigNode = {
     {"TF_CONFIG",
      R"({"cluster": {"chief": ["m-0:2222"], "ps": ["p:1"], "worker": ["w-0:2222", "w-1:2222"]},
@@ -65,16 +64,16 @@ const Variables kVertexNode = {
      R"({"cluster": {"workerpool0": ["m-0:3333"], "workerpool1": ["w-0:3333", "w-1:3333"]},
          "task": {"type": "workerpool1", "index": 0, "trial": ""}, "environment": "cloud"})"}};
 const Variables kSrunNode = {{"SLURM_JOB_ID", "77"},
-                         {"SLURM_STEP_ID", "2"},
-                         {"SLURM_PROCID", "1"},
-                         {"SLURM_NTASKS", "8"},
-                         {"SLURM_STEP_NUM_TASKS", "3"},
-                         {"SLURM_STEP_NUM_NODES", "3"},
-                         {"SLURM_STEP_NODELIST", "n[03-05]"}};
+                             {"SLURM_STEP_ID", "2"},
+                             {"SLURM_PROCID", "1"},
+                             {"SLURM_NTASKS", "8"},
+                             {"SLURM_STEP_NUM_TASKS", "3"},
+                             {"SLURM_STEP_NUM_NODES", "3"},
+                             {"SLURM_STEP_NODELIST", "n[03-05]"}};
 const Variables kOpenMpiNode = {{"OMPI_COMM_WORLD_RANK", "1"},
-                            {"OMPI_COMM_WORLD_SIZE", "3"},
-                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
-                            {"PMIX_NAMESPACE", "1034616833"}};
+                                {"OMPI_COMM_WORLD_SIZE", "3"},
+                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
+                                {"PMIX_NAMESPACE", "1034616833"}};
 const Variables kMpichNode = {
     {"PMI_RANK", "1"}, {"PMI_SIZE", "3"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "3"}};
 
@@ -124,8 +123,14 @@ TEST(NodePlaceTest, TasksOfSrunOnOneHostMeetThere) {
 
 TEST(NodePlaceTest, TheFirstLauncherOfTheTableCounts) {
   Variables all;
-  for (const Variables& each :
-       {kOpenMpiNode, kMpichNode, kSrunNode, kTfConfigNode, kSkyPilotNode, kDstackNode, kManagedNode, kKubeflowNode}) {
+  for (const Variables& each : {kOpenMpiNode,
+                                kMpichNode,
+                                kSrunNode,
+                                kTfConfigNode,
+                                kSkyPilotNode,
+                                kDstackNode,
+                                kManagedNode,
+                                kKubeflowNode}) {
     all = plus(all, each);
   }
   EXPECT_EQ(node_of(all)->source, "torchrun's variables");
@@ -179,7 +184,7 @@ TEST(NodePlaceTest, TheMasterMayComeFromOtherVariables) {
   EXPECT_EQ(node_text(node_of(plus(no_master, kSrunNode))),
             "1 of 3 at n03:29500 by RANK and WORLD_SIZE");
   EXPECT_EQ(node_text(node_of(plus(minus(kKubeflowNode, "PET_MASTER_ADDR"),
-                                  {{"PET_RDZV_ENDPOINT", "head:29499"}}))),
+                                   {{"PET_RDZV_ENDPOINT", "head:29499"}}))),
             "1 of 3 at head:29400 by torchrun's variables");
   EXPECT_EQ(node_text(node_of(plus(kDstackNode, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}}))),
             "1 of 3 at 10.0.0.1:5 by dstack");
@@ -198,7 +203,8 @@ TEST(NodePlaceTest, WrongVariablesAreErrorsThatNameThem) {
     const char* text;
   };
   const std::vector<Case> cases = {
-      {plus(kManagedNode, {{"RANK", "3"}}), "RANK=3 does not fit WORLD_SIZE=3: nodes go from 0 to 2"},
+      {plus(kManagedNode, {{"RANK", "3"}}),
+       "RANK=3 does not fit WORLD_SIZE=3: nodes go from 0 to 2"},
       {plus(kManagedNode, {{"RANK", "one"}}), "RANK=\"one\" is not a number"},
       {minus(kManagedNode, "WORLD_SIZE"), "RANK=1 is set, but WORLD_SIZE is not"},
       {minus(kManagedNode, "RANK"), "WORLD_SIZE=3 is set, but RANK is not"},
@@ -239,10 +245,12 @@ TEST(NodePlaceTest, OptionsComeBeforeVariables) {
 
 TEST(NodePlaceTest, VariablesCompleteTheOptions) {
   EXPECT_EQ(node_text(node_of(kSrunNode, {.nodes = 3})), "1 of 3 at n03:22389 by srun");
-  EXPECT_EQ(node_text(node_of(kManagedNode, {.master = "m"})), "1 of 3 at m:2222 by RANK and WORLD_SIZE");
+  EXPECT_EQ(node_text(node_of(kManagedNode, {.master = "m"})),
+            "1 of 3 at m:2222 by RANK and WORLD_SIZE");
   EXPECT_EQ(node_text(node_of(kManagedNode, {.node = 2})),
             "2 of 3 at master:2222 by RANK and WORLD_SIZE");
-  EXPECT_THAT(node_refusal(kSrunNode, {.nodes = 2}), HasSubstr("--nnodes 2: which of the nodes is this?"));
+  EXPECT_THAT(node_refusal(kSrunNode, {.nodes = 2}),
+              HasSubstr("--nnodes 2: which of the nodes is this?"));
   EXPECT_THAT(node_refusal({}, {.nodes = 2, .master = "m"}), HasSubstr("--node-rank, 0 to 1"));
 }
 

@@ -184,7 +184,8 @@ TEST_F(NodesTest, NodesOfOneFolderOfRecordsDoNotDisturbEachOther) {
     const auto ended = run(2, {"exit"}, {{"PEAL_FLIGHT_DIR", flights}});
     EXPECT_EQ(ended[0].code, 9);
     for (const auto& node : ended) {
-      EXPECT_THAT(node.output, HasSubstr("peal: why: The process of rank 1 ended with exit code 9"));
+      EXPECT_THAT(node.output,
+                  HasSubstr("peal: why: The process of rank 1 ended with exit code 9"));
     }
   }
 }
@@ -193,10 +194,10 @@ TEST_F(NodesTest, NodesOfOneFolderOfRecordsDoNotDisturbEachOther) {
 TEST_F(NodesTest, AProgramOnEachNodeMeetsByTheVariablesOfTheLauncher) {
   for (const char* node : {"0", "1"}) {
     processes_->start({PEAL_TEST_RANK, "meet"},
-                     {{"SKYPILOT_NUM_NODES", "2"},
-                      {"SKYPILOT_NODE_RANK", node},
-                      {"SKYPILOT_NODE_IPS", "127.0.0.1\n127.0.0.2"},
-                      {"MASTER_PORT", port_.text()}});
+                      {{"SKYPILOT_NUM_NODES", "2"},
+                       {"SKYPILOT_NODE_RANK", node},
+                       {"SKYPILOT_NODE_IPS", "127.0.0.1\n127.0.0.2"},
+                       {"MASTER_PORT", port_.text()}});
   }
   const auto ended = wait();
   for (std::size_t node = 0; node < 2; ++node) {
