@@ -1,5 +1,6 @@
 """A small stand-in for the API server of Kubernetes, its controllers and its kubelet, for tests: as much of them
-as the real kubectl and peal need. Pods are processes of this machine. It checks no rights and no schemas.
+as the real kubectl and peal need. Pods are processes of this machine, in a network of their own. It checks no rights
+and no schemas. It needs the rights of root: `unshare --map-root-user` gives them to other users.
 
     api_server.py FOLDER [--cores N] [--image NAME=WORD,WORD...]
 
@@ -20,7 +21,7 @@ import urllib.parse
 
 from controllers import Controllers
 from objects import ApiError, Objects, matches, merge, now
-from pods import Pods, is_active
+from pods import Pods, enter_own_network, is_active
 
 # resource: (group and version, kind, short names)
 RESOURCES = {
@@ -75,9 +76,12 @@ class Cluster:
                        (entry.split("=", 1) for entry in options.image)}
         self.pods = Pods(self.objects, self.folder, entrypoints, options.cores)
         self.controllers = Controllers(self.objects, self.pods)
+        self.is_ready = threading.Event()
         self.is_ending = False
 
     def run_controllers(self):
+        enter_own_network(self.pods.hosts)
+        self.is_ready.set()
         while not self.is_ending:
             with self.objects.lock:
                 self.controllers.advance()
@@ -263,6 +267,7 @@ def main():
     server.daemon_threads = True
     controllers = threading.Thread(target=cluster.run_controllers)
     controllers.start()
+    cluster.is_ready.wait(30)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     unfinished = cluster.folder / "kubeconfig.new"
     unfinished.write_text(kubeconfig(server.server_port))

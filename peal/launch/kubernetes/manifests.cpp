@@ -46,38 +46,32 @@ bool decides_result(const Job& job, const Role& role) {
   return job.success_role.empty() || job.success_role == role.name;
 }
 
-Json container(const Job& job, const PlacedRole& place, const ManifestOptions& options) {
-  const Role& role = place.role;
-  std::vector<std::string> exports;
-  if (needs_shell(role, place.first_rank)) {
-    for (const char* const name : {"RANK", "GROUP_RANK"}) {
-      exports.push_back(fmt::format("{}=$((JOB_COMPLETION_INDEX + {}))", name, place.first_rank));
-    }
-  }
+Json container(const Job& job, const Role& role, const Process& process) {
   Json result = {{"name", kContainer}, {"image", role.image}};
-  set_words(result, job, role, exports);
   if (!job.directory.empty()) result["workingDir"] = job.directory;
-  result["env"] = variables(job, place, options);
+  set_process(result, process);
   if (const Json needs = resources(role.resources); !needs.empty()) result["resources"] = needs;
   result["volumeMounts"] = Json::array({{{"name", "shm"}, {"mountPath", "/dev/shm"}}});
   return result;
 }
 
-Json pod_spec(const Job& job, const PlacedRole& place, const ManifestOptions& options) {
+Json pod_spec(const PlacedRole& place, const Process& process, const ManifestOptions& options) {
+  const Job& job = place.job;
   return {
       {"restartPolicy", "Never"},
       {"subdomain", job_name(options.id)},
       // Kubernetes would add variables for each Service: one named "master" sets MASTER_PORT.
       {"enableServiceLinks", false},
       {"terminationGracePeriodSeconds", std::chrono::ceil<std::chrono::seconds>(job.grace).count()},
-      {"containers", Json::array({container(job, place, options)})},
-      {"volumes", Json::array({shared_memory(place.role.resources)})},
+      {"containers", Json::array({container(job, place.role(), process)})},
+      {"volumes", Json::array({shared_memory(place.role().resources)})},
   };
 }
 
-Json indexed_job(const Job& job, const PlacedRole& place, const ManifestOptions& options) {
-  const Role& role = place.role;
-  const int nodes = role.nodes.most;
+Json indexed_job(const PlacedRole& place, const Process& process, const ManifestOptions& options) {
+  const Job& job = place.job;
+  const Role& role = place.role();
+  const int nodes = place.nodes();
   Json labels = labels_of(job, options);
   labels[kRoleLabel] = safe_name(role.name, 63);
 
@@ -93,12 +87,13 @@ Json indexed_job(const Job& job, const PlacedRole& place, const ManifestOptions&
   spec["backoffLimit"] = job.restarts.most * nodes;  // it counts the failures of all nodes
   spec["podReplacementPolicy"] = "Failed";           // two pods with one rank must not run at once
   spec["podFailurePolicy"] = failure_policy(job);
-  if (&role == &job.roles.front() && job.success_role == role.name) {
+  if (place.index == 0 && job.success_role == role.name) {
     const std::string indexes = nodes == 1 ? "0" : fmt::format("0-{}", nodes - 1);
     spec["successPolicy"] = {{"rules", Json::array({{{"succeededIndexes", indexes}}})}};
   }
   if (job.max_run_time) spec["activeDeadlineSeconds"] = job.max_run_time->count();
-  spec["template"] = {{"metadata", {{"labels", labels}}}, {"spec", pod_spec(job, place, options)}};
+  spec["template"] = {{"metadata", {{"labels", labels}}},
+                      {"spec", pod_spec(place, process, options)}};
   object["spec"] = spec;
   return object;
 }
@@ -107,10 +102,14 @@ Json indexed_job(const Job& job, const PlacedRole& place, const ManifestOptions&
 
 std::vector<Json> manifests(const Job& job, const ManifestOptions& options) {
   check_for_kubernetes(job);
-  std::vector<Json> objects = {service(job, options), secret(job, options)};
+  std::vector<Process> processes;
+  std::vector<Json> jobs;
   for (const PlacedRole& place : placed_roles(job)) {
-    objects.push_back(indexed_job(job, place, options));
+    processes.push_back(process_of(place, options));
+    jobs.push_back(indexed_job(place, processes.back(), options));
   }
+  std::vector<Json> objects = {service(job, options), secret(job, options, processes)};
+  objects.insert(objects.end(), jobs.begin(), jobs.end());
   return objects;
 }
 
