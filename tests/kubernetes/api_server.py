@@ -5,14 +5,15 @@ and no schemas. It needs the rights of root: `unshare --map-root-user` gives the
     api_server.py FOLDER [--cores N] [--image NAME=WORD,WORD...]
 
 FOLDER gets the logs, and `kubeconfig` when the server is ready. --image names the entrypoint of an image; images
-with "no-such" in their names cannot be pulled. Nobody may write in the namespace "forbidden". SIGTERM ends the
-server and all pods.
+with "no-such" in their names cannot be pulled. Nobody may write in the namespace "forbidden". SIGTERM, and
+the end of the program that started it, end the server and all pods.
 """
 import argparse
 import base64
 import copy
 import http.server
 import json
+import os
 import pathlib
 import signal
 import threading
@@ -256,6 +257,12 @@ def kubeconfig(port):
                                                       "namespace": "default"}}]})
 
 
+def end_with_parent(server, parent):
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    server.shutdown()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
@@ -269,6 +276,7 @@ def main():
     controllers.start()
     cluster.is_ready.wait(30)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+    threading.Thread(target=end_with_parent, args=(server, os.getppid()), daemon=True).start()
     unfinished = cluster.folder / "kubeconfig.new"
     unfinished.write_text(kubeconfig(server.server_port))
     unfinished.rename(cluster.folder / "kubeconfig")

@@ -230,11 +230,17 @@ class Lives(Cluster):
         self.assertIn("StartError", status["first_failure"])
         self.assertIn("No such file", status["first_failure"])
 
-    def test_the_entrypoint_of_the_image_runs_if_there_is_no_command(self):
-        job = {"name": "job", "roles": [{"name": "master", "image": "with-entrypoint"}]}
+    def test_a_managed_job_whose_images_have_entrypoints_runs(self):
+        job = {"trainingInput": {
+            "scaleTier": "CUSTOM", "masterType": "n1-standard-4", "workerType": "n1-standard-4", "workerCount": 2,
+            "masterConfig": {"imageUri": "with-entrypoint"}}}  # also of the workers
         self.cluster.start("entrypoint", job)
-        self.cluster.wait_for_state("entrypoint", "succeeded")
-        self.assertEqual(self.lines("entrypoint"), {"master-0": ["the entrypoint"]})
+        status = self.cluster.wait_for_state("entrypoint", "succeeded")
+        self.assertEqual([(node["role"], node["index"]) for node in status["nodes"]],
+                         [("master", 0), ("worker", 0), ("worker", 1)])
+        self.assertEqual(self.lines("entrypoint", "--follow"), {
+            name: [f"the entrypoint of {rank} in 3"]
+            for rank, name in enumerate(["master-0", "worker-0", "worker-1"])})
 
     def test_a_job_waits_for_an_image_that_cannot_be_pulled_and_says_so(self):
         job = two_roles(1, ["sleep", "30"])

@@ -48,7 +48,7 @@ class StandIn:
         self.output = open(self.folder / "server", "wb")
         self.server = subprocess.Popen(
             [*as_root(), sys.executable, "-B", str(HERE / "api_server.py"), str(self.folder), "--cores", str(cores),
-             "--image", "with-entrypoint=sh,-c,echo the entrypoint"], stdout=self.output, stderr=self.output)
+             "--image", "with-entrypoint=sh,-c,echo the entrypoint of $RANK in $WORLD_SIZE"], stdout=self.output, stderr=self.output)
         wait_for("the stand-in is not ready", lambda: (self.folder / "kubeconfig").exists())
         self.environment = {**os.environ, "KUBECONFIG": str(self.folder / "kubeconfig"),
                             "HOME": str(self.folder),  # kubectl caches what the server can do

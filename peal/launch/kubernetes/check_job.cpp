@@ -11,7 +11,6 @@
 
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
-#include "peal/launch/kubernetes/place.h"
 
 namespace peal::launch::kubernetes {
 namespace {
@@ -63,8 +62,7 @@ void check_counts(const Role& role) {
   }
 }
 
-void check_command(const PlacedRole& place) {
-  const Role& role = place.role();
+void check_command(const Role& role) {
   if (role.image.empty()) {
     refuse(
         fmt::format("role \"{}\" has no image, and Kubernetes starts only containers: give the "
@@ -78,14 +76,6 @@ void check_command(const PlacedRole& place) {
                     role.name,
                     role.ranks_per_node,
                     role.ranks_per_node));
-  }
-  if (role.command.empty() && place.needs_shell()) {
-    refuse(
-        fmt::format("role \"{}\" has {} nodes and no command: give it the command of its image, "
-                    "because a shell in the container has to compute RANK before it starts the "
-                    "command",
-                    role.name,
-                    role.nodes.most));
   }
 }
 
@@ -148,10 +138,10 @@ void check_for_kubernetes(const Job& job) {
                     job.directory));
   }
   check_variables(job.env);
-  for (const PlacedRole& place : placed_roles(job)) {
-    check_counts(place.role());
-    check_command(place);
-    check_variables(place.role().env);
+  for (const Role& role : job.roles) {
+    check_counts(role);
+    check_command(role);
+    check_variables(role.env);
   }
   check_equal_ranks(job);
   for (const auto& [key, value] : job.labels) check_label(key, value);

@@ -137,7 +137,11 @@ RoleJob read_role_job(const Tree& thing) {
               .is_suspended = at(thing, {"spec", "suspend"}) == true,
               .is_deleted = at(thing, {"metadata", "deletionTimestamp"}).is_string()};
   if (job.role.empty()) job.role = "node";  // of a TrainJob
-  job.first_rank = try_parse_number<int>(text_at(annotations, {kFirstRankAnnotation})).value_or(0);
+  const auto number = [&](const char* name) {
+    return try_parse_number<int>(text_at(annotations, {name})).value_or(0);
+  };
+  job.first_rank = number(kFirstRankAnnotation);
+  job.first_index = number(kFirstIndexAnnotation);
   read_end(thing, job);
   job.pods.resize(static_cast<std::size_t>(std::max(job.nodes, 0)));
   return job;

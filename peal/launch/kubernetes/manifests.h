@@ -24,7 +24,8 @@ inline constexpr const char* kJobLabel = "peal.job";    // job_name(id)
 inline constexpr const char* kRoleLabel = "peal.role";  // the role's part of the name
 inline constexpr const char* kIdAnnotation = "peal.id";
 inline constexpr const char* kRoleAnnotation = "peal.role";
-inline constexpr const char* kFirstRankAnnotation = "peal.first-rank";  // of the role's nodes
+inline constexpr const char* kFirstRankAnnotation = "peal.first-rank";    // of the first node
+inline constexpr const char* kFirstIndexAnnotation = "peal.first-index";  // the same, in the role
 inline constexpr const char* kDecidesAnnotation = "peal.decides-result";
 
 /// The name of the only container of a pod.
@@ -38,7 +39,8 @@ struct ManifestOptions {
 };
 
 /// In the order of creation: a headless Service for all nodes, a Secret with the values of the
-/// environment, and an Indexed Job for each role.
+/// environment, and an Indexed Job for each role (for each node of a role, if the role has several
+/// nodes, is not the first, and has no command).
 /// Errors: usage, if the job cannot run in Kubernetes; the text says what to do.
 std::vector<Json> manifests(const Job& job, const ManifestOptions& options);
 

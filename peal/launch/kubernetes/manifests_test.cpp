@@ -122,6 +122,27 @@ TEST(Manifests, AShellComputesTheRankOfALaterRole) {
                           "train"));
 }
 
+TEST(Manifests, WithoutACommandEachNodeOfALaterRoleHasAJobOfItsOwn) {
+  Job job = master_and_workers(2);
+  job.roles[1].command.clear();
+  job.form = JobForm::kTrainingInput;
+  job.document = "{}";
+  const std::vector<Json> objects = manifests(job, options());
+  ASSERT_EQ(objects.size(), 5u);
+  for (const int node : {0, 1}) {
+    const Json& object = objects[3 + node];
+    EXPECT_EQ(object["metadata"]["name"], "mnist-worker-" + std::to_string(node));
+    EXPECT_EQ(object["spec"]["completions"], 1);
+    const Json& container = object["spec"]["template"]["spec"]["containers"][0];
+    EXPECT_FALSE(container.contains("command"));
+    EXPECT_EQ(variable(container, "RANK")["value"], std::to_string(1 + node));
+    EXPECT_EQ(variable(container, "PEAL_ROLE_RANK")["value"], std::to_string(node));
+  }
+  EXPECT_THAT(objects[1]["stringData"].dump(), HasSubstr("mnist-worker-1-0.mnist:2222"));
+  job.roles.push_back(role("worker-1", 1));
+  EXPECT_THAT(refusal(job), HasSubstr("two roles of the job need the name mnist-worker-1"));
+}
+
 TEST(Manifests, RanksAreCountedOverAllRolesBefore) {
   Job job = master_and_workers(3);
   job.roles.push_back(role("evaluator", 2));
@@ -205,8 +226,6 @@ TEST(Manifests, WhatKubernetesCannotDoIsRefused) {
   };
   EXPECT_THAT(refuse([](Job& job) { job.roles[1].image.clear(); }),
               HasSubstr("role \"worker\" has no image"));
-  EXPECT_THAT(refuse([](Job& job) { job.roles[1].command.clear(); }),
-              HasSubstr("role \"worker\" has 2 nodes and no command"));
   EXPECT_THAT(refuse([](Job& job) {
                 job.roles[0].ranks_per_node = job.roles[1].ranks_per_node = 2;
                 job.roles[0].command.clear();

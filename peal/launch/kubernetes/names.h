@@ -27,7 +27,7 @@ std::string job_name(std::string_view id);
 /// "<name>-0" to "<name>-<nodes - 1>".
 std::string role_job_name(std::string_view id, std::string_view role, int nodes);
 
-/// The name by which a node is reached inside of the namespace: "<role's job>-<index>.<service>".
-std::string host_name(std::string_view id, std::string_view role, int nodes, int index);
+/// The name of an Indexed Job for one of the nodes of the role.
+std::string node_job_name(std::string_view id, std::string_view role, int nodes, int index);
 
 }  // namespace peal::launch::kubernetes

@@ -22,25 +22,25 @@ bool starts_ranks_itself(const Role& role) {
 }
 
 /// The variables whose value is the rank of the node.
-std::vector<std::string> rank_names(const PlacedRole& place) {
+std::vector<std::string> rank_names(const NodeGroup& group) {
   std::vector<std::string> names = {"RANK", "GROUP_RANK", "NODE_RANK"};
-  if (place.is_rank()) {
+  if (group.is_rank()) {
     names.emplace_back("HOROVOD_RANK");
     names.emplace_back("HOROVOD_CROSS_RANK");
   }
   return names;
 }
 
-void add_ranks(Json& list, const PlacedRole& place) {
-  if (place.needs_shell()) return;
-  for (const std::string& name : rank_names(place)) {
-    list.push_back(place.nodes() > 1 ? from_index(name)
-                                     : literal(name, fmt::format("{}", place.first_rank)));
+void add_ranks(Json& list, const NodeGroup& group) {
+  if (group.needs_shell()) return;
+  for (const std::string& name : rank_names(group)) {
+    list.push_back(group.nodes > 1 ? from_index(name)
+                                   : literal(name, fmt::format("{}", group.first_rank)));
   }
 }
 
-void add_local_ranks(Json& list, const PlacedRole& place, std::string_view id) {
-  const std::string all = fmt::format("{}", place.nodes_in_world);
+void add_local_ranks(Json& list, const NodeGroup& group, std::string_view id) {
+  const std::string all = fmt::format("{}", group.nodes_in_world);
   for (const char* const name : {"LOCAL_RANK", "HOROVOD_LOCAL_RANK"}) {
     list.push_back(literal(name, "0"));
   }
@@ -50,29 +50,47 @@ void add_local_ranks(Json& list, const PlacedRole& place, std::string_view id) {
   for (const char* const name : {"HOROVOD_SIZE", "HOROVOD_CROSS_SIZE"}) {
     list.push_back(literal(name, all));
   }
-  list.push_back(literal("HOROVOD_HOSTNAME",
-                         fmt::format("{}-$(PEAL_ROLE_RANK).{}",
-                                     role_job_name(id, place.role().name, place.nodes()),
-                                     job_name(id))));
+  const std::string place = group.nodes > 1 ? "$(PEAL_ROLE_RANK)" : "0";
+  list.push_back(
+      literal("HOROVOD_HOSTNAME", fmt::format("{}-{}.{}", group.name(id), place, job_name(id))));
 }
 
 }  // namespace
 
-bool PlacedRole::is_rank() const {
+bool NodeGroup::is_rank() const {
   return job.form == JobForm::kPeal && role().in_world && role().ranks_per_node == 1 &&
          !starts_ranks_itself(role());
 }
 
-std::vector<PlacedRole> placed_roles(const Job& job) {
+std::string NodeGroup::name(std::string_view id) const {
+  const int all = role().nodes.most;
+  return is_divided() ? node_job_name(id, role().name, all, first_index)
+                      : role_job_name(id, role().name, all);
+}
+
+std::string NodeGroup::host(std::string_view id, int place) const {
+  return fmt::format("{}-{}.{}", name(id), place, job_name(id));
+}
+
+std::vector<NodeGroup> node_groups(const Job& job) {
   int in_world = 0;
   for (const Role& role : job.roles) in_world += role.in_world ? role.nodes.most : 0;
-  std::vector<PlacedRole> places;
-  int first = 0;
+  std::vector<NodeGroup> groups;
+  int rank = 0;
   for (std::size_t index = 0; index < job.roles.size(); ++index) {
-    places.push_back({job, index, first, in_world});
-    first += job.roles[index].nodes.most;
+    const Role& role = job.roles[index];
+    NodeGroup group{job, index, 0, role.nodes.most, rank, in_world};
+    rank += role.nodes.most;
+    if (!group.needs_shell() || !role.command.empty()) {
+      groups.push_back(group);
+      continue;
+    }
+    group.nodes = 1;
+    for (; group.first_rank < rank; ++group.first_rank, ++group.first_index) {
+      groups.push_back(group);
+    }
   }
-  return places;
+  return groups;
 }
 
 Json literal(std::string_view name, std::string_view value) {
@@ -83,30 +101,29 @@ Json from_secret(std::string_view name, std::string_view secret, std::string_vie
   return {{"name", name}, {"valueFrom", {{"secretKeyRef", {{"name", secret}, {"key", key}}}}}};
 }
 
-Json place_variables(const PlacedRole& place, const ManifestOptions& options) {
-  const Job& job = place.job;
-  const Role& role = place.role();
-  const Role& first = job.roles.front();
+Json place_variables(const NodeGroup& group, const ManifestOptions& options) {
+  const Role& role = group.role();
   Json list = Json::array();
-  list.push_back(place.nodes() > 1 ? from_index("PEAL_ROLE_RANK") : literal("PEAL_ROLE_RANK", "0"));
+  list.push_back(group.nodes > 1 ? from_index("PEAL_ROLE_RANK")
+                                 : literal("PEAL_ROLE_RANK", fmt::format("{}", group.first_index)));
   list.push_back(literal("PEAL_ROLE", role.name));
   list.push_back(literal("PEAL_JOB", unexpanded(options.id)));
   if (!role.in_world) return list;
-  const std::string all = fmt::format("{}", place.nodes_in_world);
-  list.push_back(literal("MASTER_ADDR", host_name(options.id, first.name, first.nodes.most, 0)));
+  const std::string all = fmt::format("{}", group.nodes_in_world);
+  list.push_back(literal("MASTER_ADDR", node_groups(group.job).front().host(options.id, 0)));
   list.push_back(literal("MASTER_PORT", fmt::format("{}", kMasterPort)));
   list.push_back(literal("WORLD_SIZE", all));
   list.push_back(literal("GROUP_WORLD_SIZE", all));
-  add_ranks(list, place);
-  if (place.is_rank()) add_local_ranks(list, place, options.id);
+  add_ranks(list, group);
+  if (group.is_rank()) add_local_ranks(list, group, options.id);
   return list;
 }
 
-std::vector<std::string> shell_assignments(const PlacedRole& place) {
+std::vector<std::string> shell_assignments(const NodeGroup& group) {
   std::vector<std::string> assignments;
-  if (!place.needs_shell()) return assignments;
-  for (const std::string& name : rank_names(place)) {
-    assignments.push_back(fmt::format("{}=$((JOB_COMPLETION_INDEX + {}))", name, place.first_rank));
+  if (!group.needs_shell()) return assignments;
+  for (const std::string& name : rank_names(group)) {
+    assignments.push_back(fmt::format("{}=$((JOB_COMPLETION_INDEX + {}))", name, group.first_rank));
   }
   return assignments;
 }

@@ -29,7 +29,8 @@ std::vector<Node> nodes_of(const std::vector<RoleJob>& jobs, const std::optional
   for (const RoleJob& job : jobs) {
     for (std::size_t index = 0; index < job.pods.size(); ++index, ++rank) {
       if (wanted && *wanted != rank) continue;
-      nodes.push_back({job, static_cast<int>(index), rank, job.pods[index]});
+      const int in_role = job.first_index + static_cast<int>(index);
+      nodes.push_back({job, in_role, rank, job.pods[index]});
     }
   }
   if (nodes.empty()) {

@@ -85,7 +85,7 @@ Json trainer(const Job& job, const Process& process) {
 
 std::vector<Json> train_job_manifests(const Job& job, const ManifestOptions& options) {
   check_for_train_job(job);
-  const Process process = process_of_train_job(placed_roles(job).front(), options);
+  const Process process = process_of_train_job(node_groups(job).front(), options);
   Json object = {{"apiVersion", "trainer.kubeflow.org/v1alpha1"}, {"kind", "TrainJob"}};
   object["metadata"] = metadata(job_name(options.id), job, options);
   object["spec"] = {{"runtimeRef",

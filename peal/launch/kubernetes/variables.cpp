@@ -26,11 +26,11 @@ using Variables = std::map<std::string, std::string>;
 class Builder final {
  public:
   /// `env`: the first variables. `assignments`: the variables that a shell computes.
-  Builder(const PlacedRole& place,
+  Builder(const NodeGroup& group,
           const ManifestOptions& options,
           Json env,
           std::vector<std::string> assignments)
-      : place_(place), options_(options), secret_(job_name(options.id)) {
+      : group_(group), options_(options), secret_(job_name(options.id)) {
     process_.env = std::move(env);
     start_.assignments = std::move(assignments);
   }
@@ -42,10 +42,10 @@ class Builder final {
 
  private:
   bool has_own(const std::string& name) const {
-    return place_.job.env.contains(name) || place_.role().env.contains(name);
+    return group_.job.env.contains(name) || group_.role().env.contains(name);
   }
   std::string role_key(std::string_view name) const {
-    return fmt::format("role.{}.{}", place_.role().name, name);
+    return fmt::format("role.{}.{}", group_.role().name, name);
   }
   std::string name_for_shell(const std::string& name);
   void add_secret(const std::string& name, const std::string& key, std::string text);
@@ -55,7 +55,7 @@ class Builder final {
   std::optional<std::string> mark_of(const std::string& name) const;
   std::string word_of(const std::string& word) const;
 
-  const PlacedRole& place_;
+  const NodeGroup& group_;
   const ManifestOptions& options_;
   const std::string secret_;
   ShellStart start_{};
@@ -103,19 +103,18 @@ void Builder::add_by_index(const std::string& name, const std::string& text) {
 
 /// CLUSTER_SPEC and TF_CONFIG of the managed forms.
 void Builder::add_managed_variables() {
-  const Job& job = place_.job;
+  const Job& job = group_.job;
   if (job.form == JobForm::kPeal) return;
-  std::vector<std::vector<std::string>> addresses;
-  for (const Role& role : job.roles) {
-    std::vector<std::string>& hosts = addresses.emplace_back();
-    for (int index = 0; index < role.nodes.most; ++index) {
-      hosts.push_back(fmt::format(
-          "{}:{}", host_name(options_.id, role.name, role.nodes.most, index), kClusterPort));
+  std::vector<std::vector<std::string>> addresses(job.roles.size());
+  for (const NodeGroup& other : node_groups(job)) {
+    for (int place = 0; place < other.nodes; ++place) {
+      addresses[other.role_index].push_back(
+          fmt::format("{}:{}", other.host(options_.id, place), kClusterPort));
     }
   }
   const ClusterSpec spec(job, std::move(addresses));
-  const bool is_single = place_.nodes() == 1;
-  for (const auto& [name, text] : spec.variables(place_.index, is_single ? 0 : -1)) {
+  const bool is_single = group_.role().nodes.most == 1;
+  for (const auto& [name, text] : spec.variables(group_.role_index, is_single ? 0 : -1)) {
     if (has_own(name)) continue;
     if (is_single) {
       add_secret(name, role_key(name), text);
@@ -134,7 +133,7 @@ std::optional<std::string> Builder::mark_of(const std::string& name) const {
         fmt::format("role \"{}\" refers to $({}), which Kubernetes does not know, because a "
                     "shell in the container computes it: let the program read the variable "
                     "{}",
-                    place_.role().name,
+                    group_.role().name,
                     name,
                     name));
   }
@@ -144,14 +143,14 @@ std::optional<std::string> Builder::mark_of(const std::string& name) const {
 }
 
 void Builder::add_expanded_variables() {
-  Variables own = place_.role().env;
-  own.insert(place_.job.env.begin(), place_.job.env.end());
+  Variables own = group_.role().env;
+  own.insert(group_.job.env.begin(), group_.job.env.end());
   expanded_ = expand_variables(own, [&](const std::string& name) { return mark_of(name); });
   for (const auto& [name, text] : expanded_) add_value(name, role_key(name), text);
 }
 
 void Builder::add_own_variables() {
-  const Job& job = place_.job;
+  const Job& job = group_.job;
   // Python buffers output into a pipe, and a crash would lose the last lines.
   if (!has_own("PYTHONUNBUFFERED")) process_.env.push_back(literal("PYTHONUNBUFFERED", "1"));
   if (!options_.secret.empty() && !has_own("PEAL_SECRET") && !has_own("PEAL_SECRET_FILE")) {
@@ -159,14 +158,14 @@ void Builder::add_own_variables() {
   }
   if (job.form == JobForm::kWorkerPoolSpecs) return add_expanded_variables();
   for (const auto& [name, text] : job.env) {
-    if (!place_.role().env.contains(name)) add_secret(name, fmt::format("job.{}", name), text);
+    if (!group_.role().env.contains(name)) add_secret(name, fmt::format("job.{}", name), text);
   }
-  for (const auto& [name, text] : place_.role().env) add_secret(name, role_key(name), text);
+  for (const auto& [name, text] : group_.role().env) add_secret(name, role_key(name), text);
 }
 
 /// A word of the job for a manifest.
 std::string Builder::word_of(const std::string& word) const {
-  if (place_.job.form != JobForm::kWorkerPoolSpecs) return unexpanded(word);
+  if (group_.job.form != JobForm::kWorkerPoolSpecs) return unexpanded(word);
   const std::string text = expand_references(word, [&](const std::string& name) {
     const auto own = expanded_.find(name);
     return own != expanded_.end() ? std::optional(own->second) : mark_of(name);
@@ -175,7 +174,7 @@ std::string Builder::word_of(const std::string& word) const {
 }
 
 void Builder::set_words() {
-  const Role& role = place_.role();
+  const Role& role = group_.role();
   std::vector<std::string> command;
   for (const std::string& word : shell_words(start_)) command.push_back(unexpanded(word));
   if (role.ranks_per_node > 1) {
@@ -191,17 +190,17 @@ void Builder::set_words() {
 
 }  // namespace
 
-Process process_of(const PlacedRole& place, const ManifestOptions& options) {
-  Builder builder(place, options, place_variables(place, options), shell_assignments(place));
+Process process_of(const NodeGroup& group, const ManifestOptions& options) {
+  Builder builder(group, options, place_variables(group, options), shell_assignments(group));
   builder.add_managed_variables();
   builder.add_own_variables();
   builder.set_words();
   return builder.take();
 }
 
-Process process_of_train_job(const PlacedRole& place, const ManifestOptions& options) {
+Process process_of_train_job(const NodeGroup& group, const ManifestOptions& options) {
   Json list = Json::array();
-  list.push_back(literal("PEAL_ROLE", place.role().name));
+  list.push_back(literal("PEAL_ROLE", group.role().name));
   list.push_back(literal("PEAL_JOB", unexpanded(options.id)));
   std::vector<std::string> assignments;
   for (const char* const name : {"RANK", "GROUP_RANK", "NODE_RANK", "PEAL_ROLE_RANK"}) {
@@ -211,13 +210,12 @@ Process process_of_train_job(const PlacedRole& place, const ManifestOptions& opt
     assignments.push_back(fmt::format("{}=$PET_NNODES", name));
   }
   assignments.emplace_back("MASTER_ADDR=$PET_MASTER_ADDR");
-  if (!place.job.env.contains("MASTER_PORT"))
-    assignments.emplace_back("MASTER_PORT=$PET_MASTER_PORT");
-  if (place.is_rank()) {
+  assignments.emplace_back("MASTER_PORT=$PET_MASTER_PORT");
+  if (group.is_rank()) {
     assignments.emplace_back("LOCAL_RANK=0");
     assignments.emplace_back("LOCAL_WORLD_SIZE=1");
   }
-  Builder builder(place, options, std::move(list), std::move(assignments));
+  Builder builder(group, options, std::move(list), std::move(assignments));
   builder.add_own_variables();
   builder.set_words();
   return builder.take();

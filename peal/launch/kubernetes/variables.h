@@ -21,15 +21,15 @@ struct Process {
   std::map<std::string, std::string> secret_texts{};
 };
 
-/// The process of a node of the role.
+/// The process of a node of the group.
 ///   Values of the job are in the Secret, where nobody reads them by `kubectl get job`, and where
 ///   Kubernetes replaces nothing. In jobs with workerPoolSpecs, texts may contain $(NAME): peal
 ///   replaces what it knows, and Kubernetes the rest, such as $(RANK).
 /// Errors: usage, for a reference to a variable that only the shell computes, and for a variable
 ///   that is too long for Linux.
-Process process_of(const PlacedRole& place, const ManifestOptions& options);
+Process process_of(const NodeGroup& group, const ManifestOptions& options);
 
 /// The process of a node of a TrainJob. Kubeflow tells it its place in PET_*.
-Process process_of_train_job(const PlacedRole& place, const ManifestOptions& options);
+Process process_of_train_job(const NodeGroup& group, const ManifestOptions& options);
 
 }  // namespace peal::launch::kubernetes
