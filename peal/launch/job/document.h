@@ -25,10 +25,10 @@ struct Value {
   enum class Kind : unsigned char { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
   Place place{};
-  std::string text{};             // of a scalar, as it is written
-  bool is_quoted = false;         // a scalar that is a text, even if it reads "yes" or "1"
-  std::vector<Value> items{};     // of a list
-  std::vector<Member> members{};  // of a map, in the order of the file
+  std::string text{};           // of a scalar, as it is written
+  bool is_quoted = false;       // a scalar that is a text, even if it reads "yes" or "1"
+  std::vector<Value> items{};   // of a list
+  std::vector<Member> members;  // of a map, in the order of the file
   friend bool operator==(const Value&, const Value&) = default;
 };
 

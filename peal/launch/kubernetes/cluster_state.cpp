@@ -23,12 +23,12 @@ constexpr const char* kOwner = "batch.kubernetes.io/job-name";
 
 /// The part of a tree at a path such as {"status", "phase"}; null if it does not exist.
 const Tree& at(const Tree& tree, std::initializer_list<const char*> path) {
-  static const Tree nothing;
+  static const Tree kNothing;
   const Tree* place = &tree;
   for (const char* const key : path) {
-    if (!place->is_object()) return nothing;
+    if (!place->is_object()) return kNothing;
     const auto found = place->find(key);
-    if (found == place->end()) return nothing;
+    if (found == place->end()) return kNothing;
     place = &*found;
   }
   return *place;
@@ -56,11 +56,11 @@ Tree parse(std::string_view text) {
 
 /// The condition of this type that holds; null if none.
 const Tree& condition(const Tree& thing, std::string_view type) {
-  static const Tree nothing;
+  static const Tree kNothing;
   for (const Tree& each : at(thing, {"status", "conditions"})) {
     if (text_at(each, {"type"}) == type && text_at(each, {"status"}) == "True") return each;
   }
-  return nothing;
+  return kNothing;
 }
 
 void read_scheduling(const Tree& thing, Pod& pod) {

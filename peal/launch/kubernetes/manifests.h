@@ -34,13 +34,13 @@ inline constexpr const char* kContainer = "node";
 struct ManifestOptions {
   std::string id{};             // of the job, any text
   std::string job_namespace{};  // empty: that of kubectl's configuration
-  Secret secret{};              // becomes PEAL_SECRET, unless the job's own env has it
+  Secret secret{};              // becomes PEAL_SECRET, unless the job sets PEAL_SECRET
   std::string runtime = "torch-distributed";  // of a TrainJob: the name of a ClusterTrainingRuntime
 };
 
 /// In the order of creation: a headless Service for all nodes, a Secret with the values of the
-/// environment, and an Indexed Job for each role (for each node of a role, if the role has several
-/// nodes, is not the first, and has no command).
+/// environment, and an Indexed Job for each role. A role that comes later, has several nodes and
+/// has no command gets an Indexed Job for each node.
 /// Errors: usage, if the job cannot run in Kubernetes; the text says what to do.
 std::vector<Json> manifests(const Job& job, const ManifestOptions& options);
 

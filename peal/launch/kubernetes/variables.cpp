@@ -66,7 +66,7 @@ class Builder final {
 /// The name of a variable in the manifest: another one if a shell would drop the variable.
 std::string Builder::name_for_shell(const std::string& name) {
   if (start_.assignments.empty() || is_for_shells(name)) return name;
-  const std::string given = fmt::format("PEAL_ENV_{}", start_.renames.size());
+  std::string given = fmt::format("PEAL_ENV_{}", start_.renames.size());
   start_.renames.push_back({name, given});
   return given;
 }
