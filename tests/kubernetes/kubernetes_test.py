@@ -179,6 +179,7 @@ class Lives(Cluster):
                 self.assertEqual(status["state"], "succeeded", self.cluster.run("logs", name))
                 shown = sorted(re.findall(r"rank .* of 2", self.cluster.run("logs", name)))
                 self.assertEqual(shown, expected)
+        self.assertEqual(self.lines("ranks", "--rank", "3"), {"node-1": [f"[3] {expected[3]}"]})
 
     def test_references_in_worker_pools_are_replaced(self):
         show = [{"name": "GREETING", "value": "hello $(MISSING)"},
@@ -201,7 +202,7 @@ class Lives(Cluster):
         self.assertEqual(status["exit_code"], 3)
         self.assertEqual(status["first_failure"], "worker-0 ended with exit code 3 on stand-in")
         self.assertEqual(status["engine_state"], "PodFailurePolicy")
-        self.assertEqual(self.lines("fails", "--node", "1"), {"worker-0": ["bad"]})
+        self.assertEqual(self.lines("fails", "--rank", "1"), {"worker-0": ["bad"]})
         # The other roles would run on: the status ends them.
         status = wait_for("the master still runs", lambda: (
             lambda now: now if now["nodes"][0]["state"] == "cancelled" else None)(self.cluster.status("fails")))
@@ -261,7 +262,7 @@ class Lives(Cluster):
             lambda now: now if now["engine_state"] == "Unschedulable" else None)(self.cluster.status("wide")))
         self.assertEqual(status["state"], "queued")
         self.assertIn("Insufficient cpu", status["reason"])
-        refused = self.cluster.run("logs", "wide", "--node", "0", code=1)
+        refused = self.cluster.run("logs", "wide", "--rank", "0", code=1)
         self.assertIn("not started yet", refused)
         self.assertEqual(self.cluster.run("cancel", "wide"), "cancelled\n")
 
@@ -291,7 +292,7 @@ class Lives(Cluster):
         self.assertEqual(self.lines("again"), {"master-0": ["attempt"]})
         self.assertEqual(self.lines("again", "--attempt", "0"), {"master-0": ["attempt", "first"]})
         self.assertIn("was started 2 times",
-                      self.cluster.run("logs", "again", "--node", "0", "--attempt", "2", code=1))
+                      self.cluster.run("logs", "again", "--rank", "0", "--attempt", "2", code=1))
 
     def test_restarts_end_at_their_limit(self):
         self.cluster.start("limit", one_role("sh", "-c", "exit 7", restarts=1))
@@ -311,9 +312,9 @@ class Logs(Cluster):
         self.assertEqual(lines, [f"[{name}] {rank} {i}" for rank, name in
                                  enumerate(["master-0", "worker-0", "worker-1"]) for i in (1, 2, 3)])
 
-    def test_logs_of_one_node_are_followed(self):
+    def test_logs_of_one_rank_are_followed(self):
         self.cluster.start("one", two_roles(2, ["sh", "-c", "sleep 1; echo $RANK"]))
-        self.assertEqual(self.lines("one", "--follow", "--node", "2"), {"worker-1": ["2"]})
+        self.assertEqual(self.lines("one", "--follow", "--rank", "2"), {"worker-1": ["2"]})
 
     def test_later_attempts_are_followed(self):
         mark = self.cluster.folder / "later"
@@ -335,9 +336,9 @@ class Logs(Cluster):
         self.assertEqual(follower.communicate(timeout=PATIENCE)[0], "")
         self.assertEqual(follower.returncode, 0)
 
-    def test_unknown_nodes_are_refused(self):
+    def test_unknown_ranks_are_refused(self):
         self.cluster.start("few", two_roles(1, ["true"]))
-        self.assertIn("its nodes are 0 to 1", self.cluster.run("logs", "few", "--node", "2", code=1))
+        self.assertIn("its ranks are 0 to 1", self.cluster.run("logs", "few", "--rank", "2", code=1))
 
 
 class Cancelling(Cluster):
@@ -420,7 +421,7 @@ class TrainJobs(Cluster):
         status = self.cluster.wait_for_state("train", "succeeded")
         self.assertEqual(len(status["nodes"]), 2)
         for index in range(2):
-            text = self.lines("train", "--node", str(index))[f"node-{index}"][0]
+            text = self.lines("train", "--rank", str(index))[f"node-{index}"][0]
             environment = json.loads(text)["environment"]
             expected = {**NASTY, "RANK": str(index), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "PEAL_JOB": "train",
                         "MASTER_ADDR": "train-node-0-0.train", "PEAL_SECRET": SECRET}

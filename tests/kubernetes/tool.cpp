@@ -1,7 +1,7 @@
 // Drives the Kubernetes runner from a command line, for kubernetes_test.py:
 //   peal_kubernetes_tool print|start FILE ID [--train-job]
 //   peal_kubernetes_tool status|cancel ID
-//   peal_kubernetes_tool logs ID [--follow] [--node N] [--attempt K]
+//   peal_kubernetes_tool logs ID [--follow] [--rank N] [--attempt K]
 // --namespace X comes after all others. The job's secret is in PEAL_TEST_SECRET. An error is one
 // line on stderr, and exit code 1.
 #include <algorithm>
@@ -97,7 +97,7 @@ int run(const Words& words) {
   } else if (action == "status") {
     print(runner->status(words.at(1)));
   } else if (action == "logs") {
-    LogQuery query{.node = number_of(words, "--node"), .attempt = number_of(words, "--attempt")};
+    LogQuery query{.rank = number_of(words, "--rank"), .attempt = number_of(words, "--attempt")};
     if (has(words, "--follow")) query.follow = peal::launch::Follow::kUntilTheEnd;
     runner->logs(words.at(1), query, print_line);
   } else if (action == "cancel") {

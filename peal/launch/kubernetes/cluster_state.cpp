@@ -142,6 +142,7 @@ RoleJob read_role_job(const Tree& thing) {
   };
   job.first_rank = number(kFirstRankAnnotation);
   job.first_index = number(kFirstIndexAnnotation);
+  job.ranks_per_node = std::max(number(kRanksAnnotation), 1);
   read_end(thing, job);
   job.pods.resize(static_cast<std::size_t>(std::max(job.nodes, 0)));
   return job;

@@ -35,6 +35,7 @@ struct RoleJob {
   Rank first_rank = 0;
   int first_index = 0;  // of its first node in the role
   int nodes = 1;
+  int ranks_per_node = 1;
   bool decides = true;  // see Job::success_role
   bool is_suspended = false;
   bool is_deleted = false;

@@ -84,6 +84,7 @@ Json indexed_job(const NodeGroup& group, const Process& process, const ManifestO
   annotations[kRoleAnnotation] = role.name;
   annotations[kFirstRankAnnotation] = fmt::format("{}", group.first_rank);
   annotations[kFirstIndexAnnotation] = fmt::format("{}", group.first_index);
+  annotations[kRanksAnnotation] = fmt::format("{}", role.ranks_per_node);
   annotations[kDecidesAnnotation] = decides_result(job, role) ? "true" : "false";
 
   Json spec = {{"completionMode", "Indexed"}, {"completions", nodes}, {"parallelism", nodes}};
@@ -130,6 +131,14 @@ std::string to_text(const std::vector<Json>& objects) {
   std::string text;
   for (const Json& object : objects) text += object.dump(2) + "\n";
   return text;
+}
+
+std::string to_shown_text(std::vector<Json> objects) {
+  for (Json& object : objects) {
+    if (object["kind"] != "Secret") continue;
+    for (Json& text : object["stringData"]) text = "(hidden)";
+  }
+  return to_text(objects);
 }
 
 std::vector<std::string> unused_fields(const Job& job) {

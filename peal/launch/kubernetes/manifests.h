@@ -26,6 +26,7 @@ inline constexpr const char* kIdAnnotation = "peal.id";
 inline constexpr const char* kRoleAnnotation = "peal.role";
 inline constexpr const char* kFirstRankAnnotation = "peal.first-rank";    // of the first node
 inline constexpr const char* kFirstIndexAnnotation = "peal.first-index";  // the same, in the role
+inline constexpr const char* kRanksAnnotation = "peal.ranks-per-node";
 inline constexpr const char* kDecidesAnnotation = "peal.decides-result";
 
 /// The name of the only container of a pod.
@@ -52,6 +53,9 @@ std::vector<Json> train_job_manifests(const Job& job, const ManifestOptions& opt
 /// The objects one after the other, as `kubectl create -f -` reads them. Not a List, because
 /// kubectl lets the cluster check the fields of single objects only. The text contains the secret.
 std::string to_text(const std::vector<Json>& objects);
+
+/// The same for people, with "(hidden)" for each text of the Secret.
+std::string to_shown_text(std::vector<Json> objects);
 
 /// Sentences about the fields of the job that Kubernetes has no use for. The job runs without them.
 std::vector<std::string> unused_fields(const Job& job);

@@ -12,9 +12,11 @@
 namespace peal::launch::kubernetes {
 namespace {
 
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr const char* kSecretText = "a secret of the ranks";
 
@@ -80,6 +82,14 @@ TEST(Manifests, TheSecretAndTheValuesAreOnlyInTheSecretObject) {
       EXPECT_EQ(object.dump().find(text) != std::string::npos, is_secret) << object["kind"];
     }
   }
+}
+
+TEST(Manifests, TheTextForPeopleHidesAllValues) {
+  Job job = master_and_workers(1);
+  job.env["TOKEN"] = "a value of the user";
+  const std::string text = to_shown_text(manifests(job, options()));
+  EXPECT_THAT(text, HasSubstr(R"x("job.TOKEN": "(hidden)")x"));
+  EXPECT_THAT(text, Not(AnyOf(HasSubstr(kSecretText), HasSubstr("a value of the user"))));
 }
 
 TEST(Manifests, ARoleOverridesAVariableOfTheJob) {
