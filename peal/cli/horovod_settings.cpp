@@ -70,6 +70,10 @@ constexpr std::array kElasticDetails = {"--max-np",
                                         "--reset-limit",
                                         "--blacklist-cooldown-range"};
 
+/// Of these, the options that also count for a job that may start again.
+constexpr std::array<std::string_view, 2> kRestartDetails = {"--elastic-timeout",
+                                                             "--blacklist-cooldown-range"};
+
 bool is_elastic(const HorovodSettings& settings) {
   return settings.has(kScript) || settings.has("--min-np");
 }
@@ -162,8 +166,18 @@ void set_output(const HorovodSettings& settings, launch::LaunchOptions& options)
   options.log_names = launch::LogNames::kFolders;
 }
 
+void set_limits(const HorovodSettings& settings,
+                const Environment& environment,
+                launch::AttemptRules& rules) {
+  rules.host_timeout = elastic_timeout(settings, environment);
+  if (settings.has("--blacklist-cooldown-range")) {
+    rules.cooldown = cooldown_of(settings.values.at("--blacklist-cooldown-range"));
+  }
+}
+
 std::vector<std::string> notices_of(const HorovodSettings& settings,
-                                    const launch::LaunchOptions& options) {
+                                    const launch::LaunchOptions& options,
+                                    const launch::AttemptRules& attempts) {
   std::vector<std::string> notices = settings.ignored;
   for (const HorovodOption& option : horovod_options()) {
     if (option.no_effect.empty() || !settings.has(option.name)) continue;
@@ -171,6 +185,7 @@ std::vector<std::string> notices_of(const HorovodSettings& settings,
   }
   for (const char* const name : kElasticDetails) {
     if (is_elastic(settings) || !settings.has(name)) continue;
+    if (attempts.restarts.most > 0 && std::ranges::count(kRestartDetails, name) > 0) continue;
     notices.push_back(fmt::format("{} has no effect without {} or --min-np", name, kScript));
   }
   if (settings.is_on("--verbose")) add_places(options, notices);

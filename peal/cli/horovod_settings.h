@@ -12,6 +12,7 @@
 
 #include "peal/cli/horovod_table.h"
 #include "peal/config/environment.h"
+#include "peal/launch/attempts.h"
 #include "peal/launch/elastic/elastic_options.h"
 #include "peal/launch/host_list.h"
 #include "peal/launch/options.h"
@@ -60,10 +61,17 @@ std::vector<launch::Assignment> variables_of(const HorovodSettings& settings);
 /// Errors: usage if `options` has log files.
 void set_output(const HorovodSettings& settings, launch::LaunchOptions& options);
 
+/// Sets how long a job that starts again waits for hosts, and for how long it avoids a host after a
+/// failure. Errors: usage.
+void set_limits(const HorovodSettings& settings,
+                const Environment& environment,
+                launch::AttemptRules& rules);
+
 /// A sentence about each option that has no effect; with --verbose, also about each host of the
 /// job.
 std::vector<std::string> notices_of(const HorovodSettings& settings,
-                                    const launch::LaunchOptions& options);
+                                    const launch::LaunchOptions& options,
+                                    const launch::AttemptRules& attempts = {});
 
 /// The hosts of -H or of the hostfile; empty if the user names none.
 /// Errors: usage, also for two lists of hosts.

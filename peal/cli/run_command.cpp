@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -25,7 +26,7 @@ namespace {
 
 constexpr double kLongestGrace = 86'400;  // seconds: a day
 
-constexpr const char* kRunSummary = "Run a command as n ranks on this machine";
+constexpr const char* kRunSummary = "Run a command as n ranks on this machine or on several hosts";
 
 /// {0}: "peal run -n"
 constexpr fmt::string_view kRunDetails =
@@ -47,7 +48,7 @@ Examples:
   {0} 2 -x OMP_NUM_THREADS=1 --bind none ./train
   {0} 2 --inject faults ./train
   {0} 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE'
-  {0} 2 -H localhost:1,127.0.0.1:1 ./train
+  {0} 4 -H node1:2,node2:2 ./train
 
 The commands peal run and horovodrun have the same options. peal run labels
 lines with [0], and horovodrun with [0]<stdout>:. A switch such as --autotune
@@ -162,6 +163,10 @@ void RunCommand::add_options() {
       ->type_name("FILE");
   run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
       ->type_name("cores|none");
+  run_->add_option("--peal-path",
+                   peal_path_,
+                   "Where the program peal is on other hosts (the path that it has here)")
+      ->type_name("PATH");
   run_->add_option("--grace", grace_, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
       ->type_name("SECONDS");
 }
@@ -194,11 +199,10 @@ void set_node(const TorchrunValues& given,
               launch::LaunchOptions& options) {
   const rendezvous::NodeOptions node = node_options_of(given);
   const bool has_hosts = !options.hosts.empty() || settings.has("--host-discovery-script");
-  const Environment environment =
-      has_hosts ? fixed_environment({}) : process_environment();
+  const Environment environment = has_hosts ? fixed_environment({}) : process_environment();
   const rendezvous::Process process{.user = ::getuid(), .parent = ::getppid()};
-  options.node = rendezvous::read_node_place(node, environment, process)
-                     .value_or(rendezvous::NodePlace{});
+  options.node =
+      rendezvous::read_node_place(node, environment, process).value_or(rendezvous::NodePlace{});
   if (!is_elastic || options.node.is_only()) return;
   throw Error(ErrorKind::kUsage,
               fmt::format("this is node {} of {} ({}), and one launcher starts all ranks of an "
@@ -209,11 +213,15 @@ void set_node(const TorchrunValues& given,
                           options.node.source));
 }
 
+bool is_this_machine(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 /// "node 1 of 2 (RANK and WORLD_SIZE): ranks 2 to 3 of 4, which meet at m:29500"
 void add_node_notice(const launch::LaunchOptions& options, std::vector<std::string>& notices) {
   if (options.node.is_only()) return;
   const Rank first = launch::first_rank_of(options);
-  notices.push_back(fmt::format("node {} of {} ({}): ranks {} to {} of {}, which meet at {}:{}",
+  notices.push_back(fmt::format("node {} of {} ({}): ranks {} to {} of {}, which meet at {}:{}{}",
                                 options.node.node,
                                 options.node.nodes,
                                 options.node.source,
@@ -221,7 +229,8 @@ void add_node_notice(const launch::LaunchOptions& options, std::vector<std::stri
                                 first + options.ranks - 1,
                                 launch::world_size_of(options),
                                 options.node.master,
-                                options.node.port));
+                                options.node.port,
+                                is_this_machine(options.node.master) ? ", on this machine" : ""));
 }
 
 /// -x comes last, because a later variable overrides an earlier one.
@@ -257,16 +266,48 @@ RunRequest RunCommand::request() const {
   options.grace = parse_grace(grace_);
   check(options);
   hide_output(torchrun, elastic.has_value(), options);
-  launch::check_own_hosts(options.hosts);
+  RunRequest request;
+  if (elastic) {
+    launch::check_own_hosts(options.hosts);
+  } else if (launch::has_other_hosts(options.hosts)) {
+    request.engine = engine(settings);
+    if (options.labels == launch::Labels::kRank) options.labels = launch::Labels::kHost;
+    if (const auto seconds = settings.number("--start-timeout")) {
+      request.patience.start = std::chrono::seconds(*seconds);
+    }
+  }
+  request.attempts.restarts.most = restarts_of(torchrun, options.node);
+  set_limits(settings, process_environment(), request.attempts);
+  request.attempts.least_ranks = request.attempts.most_ranks = options.ranks;
+  if (elastic && request.attempts.restarts.most > 0) {
+    throw Error(ErrorKind::kUsage,
+                "--max-restarts has no effect in an elastic job, which begins a new round after a "
+                "failure: leave it out, or give --reset-limit");
+  }
   if (elastic && elastic->discovery_script.empty()) {
     elastic->discovery_script = script_of(options.hosts, count_ranks(options.hosts));
   }
   if (elastic) check(*elastic);
-  std::vector<std::string> notices = notices_of(settings, options);
+  request.notices = notices_of(settings, options, request.attempts);
   const std::vector<std::string> of_torchrun = notices_of(torchrun);
-  notices.insert(notices.end(), of_torchrun.begin(), of_torchrun.end());
-  add_node_notice(options, notices);
-  return {std::move(options), elastic, std::move(notices)};
+  request.notices.insert(request.notices.end(), of_torchrun.begin(), of_torchrun.end());
+  add_node_notice(options, request.notices);
+  request.options = std::move(options);
+  request.elastic = std::move(elastic);
+  return request;
+}
+
+/// The agents are the same program as this one.
+launch::agents::EngineOptions RunCommand::engine(const HorovodSettings& settings) const {
+  launch::agents::EngineOptions engine{.peal = peal_path_};
+  if (engine.peal.empty()) engine.peal = std::filesystem::read_symlink("/proc/self/exe").string();
+  if (settings.has("--ssh-port")) {
+    engine.options.insert(engine.options.end(), {"-p", settings.text("--ssh-port")});
+  }
+  if (settings.has("--ssh-identity-file")) {
+    engine.options.insert(engine.options.end(), {"-i", settings.text("--ssh-identity-file")});
+  }
+  return engine;
 }
 
 }  // namespace peal::cli

@@ -8,20 +8,16 @@
 #include "peal/base/error.h"
 #include "peal/cli/config_command.h"
 #include "peal/cli/injection.h"
+#include "peal/cli/run_attempts.h"
 #include "peal/cli/say.h"
 #include "peal/launch/command.h"
-#include "peal/launch/cores.h"
 #include "peal/launch/dump_place.h"
 #include "peal/launch/elastic/round_records.h"
 #include "peal/launch/elastic/run_elastic.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
 #include "peal/launch/job_context.h"
-#include "peal/launch/launcher.h"
-#include "peal/launch/outputs.h"
 #include "peal/launch/post_mortem.h"
-#include "peal/launch/rank_command.h"
-#include "peal/system/cpus.h"
 
 namespace peal::cli {
 namespace {
@@ -50,6 +46,11 @@ int run_elastic(const RunRequest& request,
 int run(const RunRequest& request) {
   const launch::LaunchOptions& options = request.options;
   const launch::Variables inherited = launch::without_those_of_a_rank(launch::process_variables());
+  for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
+  const launch::Variables given = given_variables(request, inherited);
+  say(warn_of_unknown(given));
+  if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));
+  if (!request.elastic) return run_attempts(request, inherited);
   const auto path = inherited.find("PATH");
   const launch::CommandLookup command = launch::find_command(
       options.command.front(), path == inherited.end() ? "/usr/bin:/bin" : path->second);
@@ -57,31 +58,12 @@ int run(const RunRequest& request) {
     say(fmt::format("peal: {}\n", command.problem));
     return command.exit_code;
   }
-  for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
-  launch::Variables given = inherited;
-  for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
-  if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));
-  say(warn_of_unknown(given));
   const launch::Flights flights(given, options);
   if (!flights.problem().empty()) {
     say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
   }
   launch::remove_former_dump(options.log_directory, options.node);
-  if (request.elastic) return run_elastic(request, command.path, flights.place(), inherited);
-  const launch::Target out = launch::target_of(STDOUT_FILENO);
-  const auto job = inherited.find("PEAL_JOB");
-  launch::NewJobContext made =
-      launch::make_job_context(options.node, job == inherited.end() ? "" : job->second);
-  made.job.terminal_width = launch::line_width(options, out);
-  made.job.flights = flights.private_folder();
-  const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());
-  const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited);
-  launch::LaunchReport report = launch::run(options, ranks, out, launch::target_of(STDERR_FILENO));
-  ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
-  report.post_mortem = launch::examine(report, flights.place(), made.job.id, options);
-  say(tell_missed_faults(given, report.ends));
-  say(launch::describe(report));
-  return launch::exit_code(report);
+  return run_elastic(request, command.path, flights.place(), inherited);
 }
 
 }  // namespace peal::cli

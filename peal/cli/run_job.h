@@ -5,15 +5,25 @@
 #include <string>
 #include <vector>
 
+#include "peal/launch/agents/agent_host.h"
+#include "peal/launch/agents/engine.h"
+#include "peal/launch/attempts.h"
 #include "peal/launch/elastic/elastic_options.h"
 #include "peal/launch/options.h"
 
 namespace peal::cli {
 
+/// Of the ranks of a job that may start again: which attempt this is, from 0.
+inline constexpr const char* kAttemptVariable = "PEAL_ATTEMPT";
+
 struct RunRequest {
   launch::LaunchOptions options;
   std::optional<launch::ElasticOptions> elastic;  // nothing: the number of ranks is fixed
-  std::vector<std::string> notices;               // sentences for the user
+  /// For ranks on other machines; nothing: all are on this machine.
+  std::optional<launch::agents::EngineOptions> engine;
+  launch::agents::Patience patience{};  // with other machines
+  launch::AttemptRules attempts{};      // unless the job is elastic
+  std::vector<std::string> notices;     // sentences for the user
 };
 
 /// Prints the notices, runs the launch, writes the ranks' output and the report to stdout and

@@ -51,10 +51,11 @@ void check_backend(const TorchrunValues& given) {
   if (!has(given, "--rdzv-backend")) return;
   const std::string backend = text_of(given, "--rdzv-backend");
   if (backend == "static" || backend == "c10d") return;
-  throw refusal(fmt::format("--rdzv-backend {}: the ranks meet at a port of node 0 and need no other "
-                            "program: leave the option out, and give --master-addr and "
-                            "--master-port",
-                            quoted_beginning(backend)));
+  throw refusal(
+      fmt::format("--rdzv-backend {}: the ranks meet at a port of node 0 and need no other "
+                  "program: leave the option out, and give --master-addr and "
+                  "--master-port",
+                  quoted_beginning(backend)));
 }
 
 /// The streams of a rank, as torchrun counts them.
@@ -158,18 +159,19 @@ rendezvous::NodeOptions node_options_of(const TorchrunValues& given) {
     const std::string text = text_of(given, "--master-port");
     node.port = rendezvous::parse_port(text);
     if (!node.port) {
-      throw refusal(fmt::format("--master-port {}: it takes a port from 1 to 65535",
-                                quoted_beginning(text)));
+      throw refusal(
+          fmt::format("--master-port {}: it takes a port from 1 to 65535", quoted_beginning(text)));
     }
   }
   set_endpoint(given, node);
   node.job = text_of(given, "--rdzv-id");
   node.is_standalone = has(given, "--standalone");
   if (node.is_standalone && node.nodes.value_or(1) > 1) {
-    throw refusal(fmt::format("--standalone means this machine only, and --nnodes {} means {} "
-                              "nodes: give only one of them",
-                              *node.nodes,
-                              *node.nodes));
+    throw refusal(
+        fmt::format("--standalone means this machine only, and --nnodes {} means {} "
+                    "nodes: give only one of them",
+                    *node.nodes,
+                    *node.nodes));
   }
   return node;
 }
@@ -191,16 +193,18 @@ std::vector<std::string> command_of(const TorchrunValues& given,
 void hide_output(const TorchrunValues& given, bool is_elastic, launch::LaunchOptions& options) {
   for (const std::string_view name : {"--redirects", "--local-ranks-filter"}) {
     if (!is_elastic || !has(given, name)) continue;
-    throw refusal(fmt::format("{} selects local ranks, and the workers of an elastic job change: "
-                              "leave it out",
-                              name));
+    throw refusal(
+        fmt::format("{} selects local ranks, and the workers of an elastic job change: "
+                    "leave it out",
+                    name));
   }
   std::vector<int> hidden = streams_of(given, "--redirects", options.ranks);
   const std::vector<int> shown = streams_of(given, "--tee", options.ranks);
   for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i] &= ~shown[i];
   const bool is_any = std::ranges::any_of(hidden, [](int streams) { return streams != kNone; });
   if (is_any && options.log_directory.empty()) {
-    throw refusal("--redirects hides output that is logged: give --log-dir, the folder of the logs");
+    throw refusal(
+        "--redirects hides output that is logged: give --log-dir, the folder of the logs");
   }
   filter_ranks(given, hidden);
   for (int rank = 0; rank < options.ranks; ++rank) {
@@ -210,13 +214,27 @@ void hide_output(const TorchrunValues& given, bool is_elastic, launch::LaunchOpt
   }
 }
 
+int restarts_of(const TorchrunValues& given, const rendezvous::NodePlace& node) {
+  constexpr const char* kRestarts = "--max-restarts";
+  if (!has(given, kRestarts)) return 0;
+  const int restarts = whole_number(kRestarts, text_of(given, kRestarts));
+  if (restarts == 0 || node.is_only()) return restarts;
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("{0} {1}: this is node {2} of {3} ({4}), and all nodes would have to start "
+                  "again together: give 0, or start the ranks of all hosts by one "
+                  "peal run -H",
+                  kRestarts,
+                  restarts,
+                  node.node,
+                  node.nodes,
+                  node.source));
+}
+
 std::vector<std::string> notices_of(const TorchrunValues& given) {
   std::vector<std::string> notices;
   for (const TorchrunOption& option : torchrun_options()) {
     if (option.no_effect.empty() || !has(given, option.name)) continue;
-    const bool is_default =
-        option.name == "--max-restarts" && whole_number(option.name, text_of(given, option.name)) == 0;
-    if (is_default) continue;
     notices.push_back(fmt::format("{} has no effect: {}", option.name, option.no_effect));
   }
   return notices;

@@ -40,6 +40,10 @@ std::vector<std::string> command_of(const TorchrunValues& given,
 /// Errors: usage, also in an elastic job, whose workers have no fixed local ranks.
 void hide_output(const TorchrunValues& given, bool is_elastic, launch::LaunchOptions& options);
 
+/// How often the job may start again. Errors: usage, also for one of several nodes, because all
+/// nodes would have to start again together.
+int restarts_of(const TorchrunValues& given, const rendezvous::NodePlace& node);
+
 /// A sentence about each option that has no effect.
 std::vector<std::string> notices_of(const TorchrunValues& given);
 

@@ -9,9 +9,6 @@ constexpr const char* kNodes = "Several nodes, each with its own launcher, as in
 constexpr const char* kProgram = "The program and its output, as in torchrun";
 constexpr const char* kUnused = "Accepted from torchrun, without effect";
 
-constexpr const char* kNoRestart =
-    "a rank that fails ends the job; --min-np starts an elastic job, which goes on without the rank";
-
 constexpr std::array kOptions = {
     TorchrunOption{.name = "--nnodes",
                    .value = "N",
@@ -68,9 +65,8 @@ constexpr std::array kOptions = {
                    .meaning = "Show only these local ranks, as in 0,1"},
     TorchrunOption{.name = "--max-restarts",
                    .value = "N",
-                   .heading = kUnused,
-                   .meaning = "0, as always: ranks are not restarted",
-                   .no_effect = kNoRestart},
+                   .heading = kProgram,
+                   .meaning = "How often all ranks start again after a failure (0)"},
     TorchrunOption{.name = "--monitor-interval",
                    .value = "SECONDS",
                    .heading = kUnused,

@@ -13,6 +13,7 @@
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
 #include "peal/launch/dump_place.h"
+#include "peal/launch/other_node.h"
 #include "peal/observe/dump.h"
 #include "peal/observe/end_file.h"
 #include "peal/observe/flight_file.h"
@@ -92,6 +93,19 @@ bool shows_nothing_new(const observe::Diagnosis& diagnosis,
          });
 }
 
+/// If the cause is on another node, no rank of this node is one.
+void name_other_node(const observe::Diagnosis& diagnosis,
+                     std::span<const observe::Flight> flights,
+                     const LaunchOptions& options,
+                     PostMortem& found) {
+  const auto cause = cause_on_other_node(diagnosis, flights, options);
+  if (!cause) return;
+  found.sentence = cause->sentence;
+  found.causes = {cause->rank};
+  found.victims = cause->victims;
+  found.other_node = cause->node;
+}
+
 }  // namespace
 
 std::optional<PostMortem> examine(const LaunchReport& report,
@@ -115,6 +129,7 @@ std::optional<PostMortem> examine(const LaunchReport& report,
       }
       if (shows_nothing_new(diagnosis, records.flights)) return found;
       found.sentence = diagnosis.sentence;
+      name_other_node(diagnosis, records.flights, options, found);
     }
     if (!place.is_private) {
       found.records = place.folder;

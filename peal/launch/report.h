@@ -30,7 +30,9 @@ struct ProcessEnd {
   int status = 0;    // as waitpid(2) gives it
   Duration after{};  // since the start
   EndedBy ended_by = EndedBy::kItself;
-  bool was_stopped = false;               // stopped by a signal when the launcher asked it to end
+  bool was_stopped = false;  // stopped by a signal when the launcher asked it to end
+  std::string host{};        // of a job on several hosts
+  std::string lost{};  // why the host was lost; then the status is not known, and counts as SIGKILL
   std::vector<std::string> last_lines{};  // of its output, if it failed by itself
   friend bool operator==(const ProcessEnd&, const ProcessEnd&) = default;
 };
@@ -45,11 +47,12 @@ struct StartFailure {
 
 /// The diagnosis of a failed launch, from the records of its ranks.
 struct PostMortem {
-  std::string sentence{};       // the cause; empty if no rank failed by itself
-  std::vector<Rank> causes{};   // the ranks that caused it, by `peal why`
-  std::vector<Rank> victims{};  // ranks whose first error is the loss of another rank
-  std::string records{};        // the path of the records, for `peal why`; empty: not kept
-  std::string problem{};        // why records or sentence are missing; empty: no problem
+  std::string sentence{};           // the cause; empty if no rank failed by itself
+  std::vector<Rank> causes{};       // the ranks that caused it, by `peal why`
+  std::vector<Rank> victims{};      // ranks whose first error is the loss of another rank
+  std::optional<int> other_node{};  // the node of the cause, if it is another node
+  std::string records{};            // the path of the records, for `peal why`; empty: not kept
+  std::string problem{};            // why records or sentence are missing; empty: no problem
   friend bool operator==(const PostMortem&, const PostMortem&) = default;
 };
 

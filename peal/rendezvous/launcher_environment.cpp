@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 #include "peal/rendezvous/node_variables.h"
 #include "peal/rendezvous/nodelist.h"
 #include "peal/rendezvous/slurm_step.h"
@@ -131,6 +132,14 @@ std::optional<NodeVariables> ask_for_node(const Environment& environment) {
                           found->nodes.value));
 }
 
+/// As peal run and torchrun number the ranks: those of a node are consecutive. 0 if not.
+int ranks_per_node(const Environment& environment, const Identity& identity) {
+  const auto nodes = try_parse_number<int>(environment("GROUP_WORLD_SIZE").value_or(""));
+  const bool is_even = nodes && *nodes > 1 &&
+                       std::int64_t{*nodes} * identity.local_world_size == identity.world_size;
+  return is_even ? identity.local_world_size : 0;
+}
+
 bool needs_master(Launcher launcher, const Environment& environment) {
   const bool is_by_hand = launcher == Launcher::kNone || launcher == Launcher::kEnvironment;
   return is_by_hand && !text_variable(environment, "MASTER_ADDR");
@@ -204,6 +213,7 @@ LauncherEnvironment read_launcher_environment(const MeetRequest& request,
       launch.master_port = node->port.value_or(kDefaultMasterPort);
       if (needs_rank) {
         launch.launcher = Launcher::kNodes;
+        launch.ranks_per_node = 1;
         rank = node->node;
         world_size = node->nodes;
         source = node->launcher;
@@ -230,6 +240,7 @@ LauncherEnvironment read_launcher_environment(const MeetRequest& request,
     launch.local_is_known = true;
     launch.identity.local_rank = said.local_rank->value;
     launch.identity.local_world_size = std::min(said.local_world_size->value, world_size->value);
+    launch.ranks_per_node = ranks_per_node(environment, launch.identity);
   }
   return launch;
 }

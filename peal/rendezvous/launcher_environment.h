@@ -30,6 +30,8 @@ struct LauncherEnvironment {
   Launcher launcher = Launcher::kNone;
   /// The same on all ranks of a job, different for jobs that run at once; "" if it is not known.
   std::string job;
+  /// How many ranks each node has: node N has ranks N * ranks_per_node and so on. 0: not known.
+  int ranks_per_node = 0;
   /// Where rank 0 is and listens, by variables other than MASTER_ADDR; "" if it is not known.
   std::string master;
   std::optional<std::uint16_t> master_port;

@@ -6,16 +6,9 @@
 #include <string>
 
 #include "peal/base/clock.h"
+#include "peal/launch/cooldown.h"
 
 namespace peal::launch {
-
-/// How long a host gets no new workers after a worker failed there. After the k-th failure, from
-/// 0: low · 2^k + a random part of low, at most `high`.
-struct Cooldown {
-  std::chrono::seconds low{10};
-  std::chrono::seconds high{300};
-  friend bool operator==(const Cooldown&, const Cooldown&) = default;
-};
 
 struct ElasticOptions {
   int min_ranks = 1;               // with fewer workers the job waits

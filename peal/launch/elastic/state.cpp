@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -19,14 +18,6 @@ Worker& worker_of(State& state, int number) {
 void enter(Worker& worker, Phase phase, TimePoint now) {
   worker.phase = phase;
   worker.since = now;
-}
-
-Duration cooldown_after(int failures, const Cooldown& range, double random) {
-  using Seconds = std::chrono::duration<double>;
-  const double low = Seconds(range.low).count();
-  const double high = Seconds(range.high).count();
-  const double pause = std::min(high, std::ldexp(low, failures) + random * low);
-  return std::chrono::duration_cast<Duration>(Seconds(pause));
 }
 
 }  // namespace

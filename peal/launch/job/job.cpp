@@ -135,7 +135,7 @@ void check_counts(const std::string& field, const Role& role) {
   }
   check_range(field + ".nodes", role.nodes.least, 1, kMostNodes);
   check_range(field + ".nodes", role.nodes.most, 1, kMostNodes);
-  check_range(field + ".ranks_per_node", role.ranks_per_node, 1, kMostRanks);
+  check_range(field + ".ranks_per_node", role.ranks_per_node, 1, kMostProcesses);
 }
 
 void check_role(const std::string& field, const Role& role) {
@@ -184,7 +184,7 @@ void check_roles(const Job& job) {
     throw wrong("roles[0].in_world", "the first role has rank 0, so it is in the world");
   }
   check_range("the nodes of all roles", nodes, std::int64_t{1}, std::int64_t{kMostNodes});
-  check_range("the ranks of all roles", ranks, std::int64_t{1}, std::int64_t{kMostRanks});
+  check_range("the ranks of all roles", ranks, std::int64_t{1}, std::int64_t{kMostProcesses});
 }
 
 void check_success_role(const Job& job) {

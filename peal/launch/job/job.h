@@ -101,9 +101,9 @@ int node_count(const Job& job);
 /// The processes of all nodes, at most. Those of roles outside the world are counted too.
 int rank_count(const Job& job);
 
-/// The most nodes and ranks of a job. More are a mistake.
+/// The most nodes and processes of a job. More are a mistake.
 inline constexpr int kMostNodes = 100'000;
-inline constexpr int kMostRanks = 1'000'000;
+inline constexpr int kMostProcesses = 1'000'000;
 
 /// Checks what no form checks by itself: names, counts, a command or an image in each role, limits
 /// that contradict each other. Errors: usage; the text names the field as in peal's own form

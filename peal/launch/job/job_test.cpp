@@ -81,7 +81,7 @@ TEST(JobTest, CountsHaveBounds) {
                 j.roles[0].nodes = {1, kMostNodes};
               }),
               StartsWith("the nodes of all roles"));
-  EXPECT_THAT(check_problem([](Job& j) { j.roles[0].ranks_per_node = kMostRanks; }),
+  EXPECT_THAT(check_problem([](Job& j) { j.roles[0].ranks_per_node = kMostProcesses; }),
               StartsWith("the ranks of all roles"));
   EXPECT_THAT(check_problem([](Job& j) { j.spare_nodes = -1; }), StartsWith("spare_nodes"));
   EXPECT_THAT(check_problem([](Job& j) { j.restarts.most = -1; }), StartsWith("restarts.most"));

@@ -57,7 +57,7 @@ Role read_role(const Field& field) {
   role.name = members.need("name").text();
   if (const auto nodes = members.take("nodes")) role.nodes = read_nodes(*nodes);
   if (const auto ranks = members.take("ranks_per_node")) {
-    role.ranks_per_node = ranks->integer(1, kMostRanks);
+    role.ranks_per_node = ranks->integer(1, kMostProcesses);
   }
   if (const auto image = members.take("image")) role.image = image->text();
   if (const auto command = members.take("command")) role.command = read_command(*command);

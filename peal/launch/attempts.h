@@ -1,0 +1,81 @@
+// When a job that has failed starts again, and on which hosts: pure functions of the time, the
+// state and the rules. An attempt starts all ranks anew; programs continue from their checkpoints.
+// (In an elastic job, processes survive: elastic/decide.h.) Called by the program `peal run`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/launch/cooldown.h"
+#include "peal/launch/host_list.h"
+#include "peal/launch/job/job.h"
+
+namespace peal::launch {
+
+struct AttemptRules {
+  int least_ranks = 1;  // with fewer, the job waits for hosts
+  int most_ranks = 1;
+  Restarts restarts{};
+  Cooldown cooldown{};
+  Timeout host_timeout{600'000};  // how long the job waits for hosts
+  friend bool operator==(const AttemptRules&, const AttemptRules&) = default;
+};
+
+struct AttemptHost {
+  HostSlots host;
+  int failures = 0;
+  TimePoint barred_until{};  // until then it gets no ranks
+  std::string why{};         // of the last failure
+  friend bool operator==(const AttemptHost&, const AttemptHost&) = default;
+};
+
+struct AttemptState {
+  std::vector<AttemptHost> hosts;  // as the user named them; none: all ranks are on this machine
+  int restarts = 0;                // attempts that have failed, and were followed by another
+  TimePoint not_before{};          // the pause after a failure
+  TimePoint waiting_since{};       // for hosts
+  friend bool operator==(const AttemptState&, const AttemptState&) = default;
+};
+
+struct BeginAttempt {
+  std::vector<HostSlots> hosts;
+  int ranks = 0;
+  friend bool operator==(const BeginAttempt&, const BeginAttempt&) = default;
+};
+
+struct Pause {
+  TimePoint until{};
+  friend bool operator==(const Pause&, const Pause&) = default;
+};
+
+struct GiveUp {
+  std::string why;
+  friend bool operator==(const GiveUp&, const GiveUp&) = default;
+};
+
+using AttemptDecision = std::variant<BeginAttempt, Pause, GiveUp>;
+
+/// An attempt begins on the hosts that are not barred, in their order, as many as are needed for
+/// most_ranks. So the last hosts of the list are spare: they replace hosts that are lost. With
+/// room for fewer than least_ranks, the job waits for barred hosts, and gives up after
+/// host_timeout.
+AttemptDecision next_attempt(TimePoint now, const AttemptState& state, const AttemptRules& rules);
+
+/// Whether another attempt may follow a failure.
+bool may_restart(const AttemptState& state, const AttemptRules& rules);
+
+/// The attempt has failed, and another follows after the pause, which doubles each time.
+void restart_after_failure(AttemptState& state, TimePoint now, const AttemptRules& rules);
+
+/// The host was lost or has refused. `random` in [0, 1).
+void bar_host(AttemptState& state,
+              TimePoint now,
+              std::string_view name,
+              const std::string& why,
+              const AttemptRules& rules,
+              double random);
+
+}  // namespace peal::launch
