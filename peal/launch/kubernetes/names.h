@@ -17,7 +17,7 @@ std::string safe_name(std::string_view text, std::size_t limit);
 
 /// The longest name of a job. With a role and an index, the names of its pods fit into 63
 /// characters.
-inline constexpr std::size_t kLongestJobName = 36;
+inline constexpr std::size_t kLongestJobName = 32;
 
 /// The name of the headless Service, of the Secret and of a TrainJob, and the value of the label
 /// peal.job.
