@@ -70,15 +70,16 @@ struct StartOptions {
 enum class Follow : unsigned char { kNo, kUntilTheEnd };
 
 struct LogQuery {
-  std::optional<Rank> node{};    // the rank of a node; nothing: all nodes
+  std::optional<Rank> rank{};    // nothing: all ranks
   std::optional<int> attempt{};  // 0 for the first start; nothing: the last one
   Follow follow = Follow::kNo;   // may begin before the job runs
   Interrupt interrupt{};         // called while it waits
 };
 
-/// A line of a node, without its end.
+/// A line of a node, without its end. If a node has several ranks, the text begins with the label
+/// of the rank, as `peal run` writes it: "[3] ".
 struct LogLine {
-  Rank node = 0;
+  Rank node = 0;  // among all nodes
   std::string_view role;
   int index = 0;  // in its role
   std::string_view text;
@@ -104,7 +105,7 @@ class Runner {
   virtual JobStatus status(const std::string& id) = 0;
 
   /// Passes whole lines, in order for each node.
-  /// Errors: also usage (the job has no such node or attempt). Throws Interrupted, and what `sink`
+  /// Errors: also usage (the job has no such rank or attempt). Throws Interrupted, and what `sink`
   ///   throws.
   virtual void logs(const std::string& id, const LogQuery& query, const LogSink& sink) = 0;
 

@@ -1,17 +1,19 @@
 """A small stand-in for the API server of Kubernetes, its controllers and its kubelet, for tests: as much of them
-as the real kubectl and peal need. Pods are processes of this machine. It checks no rights and no schemas.
+as the real kubectl and peal need. Pods are processes of this machine, in a network of their own. It checks no rights
+and no schemas. It needs the rights of root: `unshare --map-root-user` gives them to other users.
 
     api_server.py FOLDER [--cores N] [--image NAME=WORD,WORD...]
 
 FOLDER gets the logs, and `kubeconfig` when the server is ready. --image names the entrypoint of an image; images
-with "no-such" in their names cannot be pulled. Nobody may write in the namespace "forbidden". SIGTERM ends the
-server and all pods.
+with "no-such" in their names cannot be pulled. Nobody may write in the namespace "forbidden". SIGTERM, and
+the end of the program that started it, end the server and all pods.
 """
 import argparse
 import base64
 import copy
 import http.server
 import json
+import os
 import pathlib
 import signal
 import threading
@@ -20,7 +22,7 @@ import urllib.parse
 
 from controllers import Controllers
 from objects import ApiError, Objects, matches, merge, now
-from pods import Pods, is_active
+from pods import Pods, enter_own_network, is_active
 
 # resource: (group and version, kind, short names)
 RESOURCES = {
@@ -75,9 +77,12 @@ class Cluster:
                        (entry.split("=", 1) for entry in options.image)}
         self.pods = Pods(self.objects, self.folder, entrypoints, options.cores)
         self.controllers = Controllers(self.objects, self.pods)
+        self.is_ready = threading.Event()
         self.is_ending = False
 
     def run_controllers(self):
+        enter_own_network(self.pods.hosts)
+        self.is_ready.set()
         while not self.is_ending:
             with self.objects.lock:
                 self.controllers.advance()
@@ -252,6 +257,12 @@ def kubeconfig(port):
                                                       "namespace": "default"}}]})
 
 
+def end_with_parent(server, parent):
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    server.shutdown()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
@@ -263,7 +274,9 @@ def main():
     server.daemon_threads = True
     controllers = threading.Thread(target=cluster.run_controllers)
     controllers.start()
+    cluster.is_ready.wait(30)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+    threading.Thread(target=end_with_parent, args=(server, os.getppid()), daemon=True).start()
     unfinished = cluster.folder / "kubeconfig.new"
     unfinished.write_text(kubeconfig(server.server_port))
     unfinished.rename(cluster.folder / "kubeconfig")

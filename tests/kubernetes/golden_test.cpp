@@ -10,49 +10,56 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/launch/job/read_job.h"
 #include "peal/launch/kubernetes/manifests.h"
-
-#include "tests/kubernetes/job_file.h"
 
 namespace peal::launch::kubernetes {
 namespace {
 
 struct Golden {
-  std::string_view name;  // of the files
+  std::string_view job;  // the file
   std::string_view id;
   decltype(&manifests) make = manifests;
 };
 
-std::ostream& operator<<(std::ostream& out, const Golden& golden) { return out << golden.name; }
+std::ostream& operator<<(std::ostream& out, const Golden& golden) { return out << golden.job; }
 
 const Golden kGoldens[] = {
-    {"managed", "mnist_20261128"},
-    {"several_ranks", "resnet"},
-    {"worker_pools", "pools"},
-    {"one_node", "hello"},
-    {"train_job", "kubeflow", train_job_manifests},
+    {"managed.yaml", "mnist_20261128"},
+    {"worker_pools.json", "pools"},
+    {"several_ranks.yaml", "resnet"},
+    {"two_roles.yaml", "two-roles"},
+    {"one_node.yaml", "hello"},
+    {"train_job.yaml", "kubeflow", train_job_manifests},
 };
+
+std::string stem(const Golden& golden) {
+  return std::string(golden.job.substr(0, golden.job.find('.')));
+}
+
+std::string text_in(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 class ManifestGolden : public testing::TestWithParam<Golden> {};
 
 TEST_P(ManifestGolden, TheManifestsAreTheAcceptedTexts) {
   const std::string folder = PEAL_KUBERNETES_FOLDER;
-  const std::string name(GetParam().name);
+  const std::string name(GetParam().job);
+  const Job job = read_job(text_in(folder + "/jobs/" + name), name).job;
   const ManifestOptions options{.id = std::string(GetParam().id),
                                 .job_namespace = "training",
                                 .secret = Secret("the secret of a golden")};
-  const std::string text =
-      to_text(GetParam().make(job_in_file(folder + "/jobs/" + name + ".json"), options));
-  const std::string path = folder + "/golden/" + name + ".json";
+  const std::string text = to_text(GetParam().make(job, options));
+  const std::string path = folder + "/golden/" + stem(GetParam()) + ".json";
   const char* const accept = std::getenv("PEAL_TEST_ACCEPT");
   if (accept != nullptr && std::string_view(accept) == "1") std::ofstream(path) << text;
-  std::ifstream file(path);
-  const std::string accepted{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(text, accepted) << "if the change is intended, run again with PEAL_TEST_ACCEPT=1";
+  EXPECT_EQ(text, text_in(path)) << "if the change is intended, run again with PEAL_TEST_ACCEPT=1";
 }
 
 INSTANTIATE_TEST_SUITE_P(Texts, ManifestGolden, testing::ValuesIn(kGoldens), [](const auto& test) {
-  return std::string(test.param.name);
+  return stem(test.param);
 });
 
 }  // namespace

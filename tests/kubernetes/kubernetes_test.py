@@ -1,9 +1,9 @@
 """Jobs in Kubernetes: the runner of peal and the real kubectl, against a stand-in for the API server.
 
-    kubernetes_test.py TOOL [EXAMPLE] [unittest's arguments]
+    kubernetes_test.py TOOL PEAL [EXAMPLE] [unittest's arguments]
 
-TOOL is peal_kubernetes_tool, EXAMPLE a program of peal whose ranks meet. Ends with SKIPPED without kubectl, or if
-this machine allows no mount namespaces.
+TOOL is peal_kubernetes_tool, PEAL the program peal, EXAMPLE a program of peal whose ranks meet. Ends with SKIPPED without kubectl, or if
+this machine allows no namespaces.
 """
 import base64
 import json
@@ -14,7 +14,7 @@ import sys
 import time
 import unittest
 
-from stand_in import PATIENCE, SECRET, StandIn, find, may_mount, one_role, wait_for
+from stand_in import PATIENCE, SECRET, StandIn, find, may_make_networks, one_role, wait_for
 
 SKIPPED = 77  # the exit code that ctest reads as skipped
 
@@ -50,6 +50,7 @@ def two_roles(workers, command, **more):
 
 class Cluster(unittest.TestCase):
     tool = None
+    peal = None
     example = None
 
     @classmethod
@@ -78,7 +79,7 @@ class WhatTheProcessesGet(Cluster):
         for role in job["roles"]:
             role["args"] = ARGUMENTS
         job["roles"][1]["env"] = {"OF_THE_ROLE": "$(A),b", "SPACES": " another  value "}
-        job["form"] = "trainingInput"
+        job.update(form="training_input", document='{"scaleTier": "CUSTOM", "price": "$(RANK) $$"}')
         cls.cluster.start("nasty", job)
         cls.cluster.wait_for_state("nasty", "succeeded")
         cls.processes = {}
@@ -104,11 +105,12 @@ class WhatTheProcessesGet(Cluster):
         place = {"master-0": (0, 0), "worker-0": (1, 0), "worker-1": (2, 1)}
         for name, (rank, index) in place.items():
             environment = self.processes[name]["environment"]
-            expected = {"RANK": str(rank), "GROUP_RANK": str(rank), "WORLD_SIZE": "3", "LOCAL_RANK": "0",
-                        "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "nasty-master-0.nasty", "MASTER_PORT": "29500",
+            expected = {"RANK": str(rank), "GROUP_RANK": str(rank), "WORLD_SIZE": "3", "MASTER_ADDR": "nasty-master-0.nasty", "MASTER_PORT": "29500",
                         "PEAL_JOB": "nasty", "PEAL_ROLE": name.split("-")[0], "PEAL_ROLE_RANK": str(index),
                         "PEAL_SECRET": SECRET, "PYTHONUNBUFFERED": "1"}
             self.assertEqual({key: environment.get(key) for key in expected}, expected)
+            # A `peal run` in the container would take these for those of one of its own ranks.
+            self.assertEqual(set(environment) & {"LOCAL_RANK", "HOROVOD_LOCAL_RANK"}, set())
             self.assertFalse([key for key in environment if key.startswith("PEAL_ENV_")])
 
     def test_each_node_of_a_managed_job_gets_the_variables_of_tensorflow(self):
@@ -117,9 +119,11 @@ class WhatTheProcessesGet(Cluster):
         for name, process in self.processes.items():
             role, index = name.split("-")
             for variable in ("TF_CONFIG", "CLUSTER_SPEC"):
-                self.assertEqual(json.loads(process["environment"][variable]),
-                                 {"cluster": hosts, "environment": "cloud",
-                                  "task": {"type": role, "index": int(index)}})
+                task = {"type": role, "index": int(index)}
+                self.assertEqual(json.loads(process["environment"][variable]), {
+                    "cluster": hosts, "environment": "cloud",
+                    "task": {**task, "cloud": ""} if variable == "TF_CONFIG" else task,
+                    "job": {"scaleTier": "CUSTOM", "price": "$(RANK) $$"}})
 
 
 class Secrets(Cluster):
@@ -160,6 +164,36 @@ class Lives(Cluster):
         self.assertEqual(status["exit_code"], 0)
         self.assertEqual([node["state"] for node in status["nodes"]], ["succeeded", "succeeded"])
 
+    def test_several_ranks_of_each_node_are_one_world(self):
+        """Started by peal for the job, or by the command of a managed job."""
+        show = "echo rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of $LOCAL_WORLD_SIZE"
+        job = {"name": "job", "env": {"PATH": f'{pathlib.Path(self.peal).parent}:/usr/bin:/bin'}, "roles": [
+            {"name": "node", "nodes": 2, "ranks_per_node": 2, "image": "any", "command": ["sh", "-c", show]}]}
+        expected = [f"rank {rank} of 4, local {rank % 2} of 2" for rank in range(4)]
+        own = two_roles(1, [self.peal, "run", "-n", "2", "--", "sh", "-c", show], form="training_input",
+                        document="{}")
+        for name, described in (("ranks", job), ("nodes", own)):
+            with self.subTest(name):
+                self.cluster.start(name, described)
+                status = self.cluster.wait_for_state(name, "succeeded", "failed")
+                self.assertEqual(status["state"], "succeeded", self.cluster.run("logs", name))
+                shown = sorted(re.findall(r"rank .* of 2", self.cluster.run("logs", name)))
+                self.assertEqual(shown, expected)
+        self.assertEqual(self.lines("ranks", "--rank", "3"), {"node-1": [f"[3] {expected[3]}"]})
+
+    def test_references_in_worker_pools_are_replaced(self):
+        show = [{"name": "GREETING", "value": "hello $(MISSING)"},
+                {"name": "SHOW", "value": "$(GREETING), node $(RANK) of $(WORLD_SIZE) for $$(RANK) or $5"}]
+        pool = {"machineSpec": {"machineType": "e2-standard-2"}, "containerSpec": {
+            "imageUri": "any", "command": ["sh", "-c", 'printf "%s\\n" "$SHOW" "$1" "$CLUSTER_SPEC"', "sh"],
+            "args": ["$(GREETING)/$(PEAL_ROLE_RANK)"], "env": show}}
+        job = {"displayName": "pools", "jobSpec": {"workerPoolSpecs": [pool]}}
+        self.cluster.start("pools", job)
+        self.cluster.wait_for_state("pools", "succeeded")
+        lines = self.lines("pools")["workerpool0-0"]
+        self.assertEqual(lines[:2], ["hello $(MISSING), node 0 of 1 for $(RANK) or $5", "hello $(MISSING)/0"])
+        self.assertEqual(json.loads(lines[2])["task"], {"type": "workerpool0", "index": 0})
+
     def test_the_first_failure_is_named_with_its_exit_code(self):
         job = two_roles(2, ["sleep", "30"])
         job["roles"][1]["command"] = ["sh", "-c", "test $RANK = 1 || exec sleep 30; echo bad; exit 3"]
@@ -168,7 +202,7 @@ class Lives(Cluster):
         self.assertEqual(status["exit_code"], 3)
         self.assertEqual(status["first_failure"], "worker-0 ended with exit code 3 on stand-in")
         self.assertEqual(status["engine_state"], "PodFailurePolicy")
-        self.assertEqual(self.lines("fails", "--node", "1"), {"worker-0": ["bad"]})
+        self.assertEqual(self.lines("fails", "--rank", "1"), {"worker-0": ["bad"]})
         # The other roles would run on: the status ends them.
         status = wait_for("the master still runs", lambda: (
             lambda now: now if now["nodes"][0]["state"] == "cancelled" else None)(self.cluster.status("fails")))
@@ -183,7 +217,7 @@ class Lives(Cluster):
     def test_out_of_memory_is_named_with_the_limit(self):
         self.cluster.start("memory", one_role(
             "python3", "-c", "import time; x = b'x' * 300_000_000; time.sleep(30)",
-            resources={"memory": 100 << 20}))
+            resources={"memory": "100M"}))
         status = self.cluster.wait_for_state("memory", "failed")
         self.assertEqual(status["exit_code"], 137)
         self.assertEqual(status["nodes"][0]["engine_state"], "OOMKilled")
@@ -197,11 +231,17 @@ class Lives(Cluster):
         self.assertIn("StartError", status["first_failure"])
         self.assertIn("No such file", status["first_failure"])
 
-    def test_the_entrypoint_of_the_image_runs_if_there_is_no_command(self):
-        job = {"name": "job", "roles": [{"name": "master", "image": "with-entrypoint"}]}
+    def test_a_managed_job_whose_images_have_entrypoints_runs(self):
+        job = {"trainingInput": {
+            "scaleTier": "CUSTOM", "masterType": "n1-standard-4", "workerType": "n1-standard-4", "workerCount": 2,
+            "masterConfig": {"imageUri": "with-entrypoint"}}}  # also of the workers
         self.cluster.start("entrypoint", job)
-        self.cluster.wait_for_state("entrypoint", "succeeded")
-        self.assertEqual(self.lines("entrypoint"), {"master-0": ["the entrypoint"]})
+        status = self.cluster.wait_for_state("entrypoint", "succeeded")
+        self.assertEqual([(node["role"], node["index"]) for node in status["nodes"]],
+                         [("master", 0), ("worker", 0), ("worker", 1)])
+        self.assertEqual(self.lines("entrypoint", "--follow"), {
+            name: [f"the entrypoint of {rank} in 3"]
+            for rank, name in enumerate(["master-0", "worker-0", "worker-1"])})
 
     def test_a_job_waits_for_an_image_that_cannot_be_pulled_and_says_so(self):
         job = two_roles(1, ["sleep", "30"])
@@ -222,12 +262,12 @@ class Lives(Cluster):
             lambda now: now if now["engine_state"] == "Unschedulable" else None)(self.cluster.status("wide")))
         self.assertEqual(status["state"], "queued")
         self.assertIn("Insufficient cpu", status["reason"])
-        refused = self.cluster.run("logs", "wide", "--node", "0", code=1)
+        refused = self.cluster.run("logs", "wide", "--rank", "0", code=1)
         self.assertIn("not started yet", refused)
         self.assertEqual(self.cluster.run("cancel", "wide"), "cancelled\n")
 
     def test_max_run_time_cancels_the_job(self):
-        self.cluster.start("long", one_role("sleep", "60", max_run_time=1))
+        self.cluster.start("long", one_role("sleep", "60", max_run_time="1s"))
         status = self.cluster.wait_for_state("long", "cancelled")
         self.assertIn("max_run_time", status["reason"])
         self.assertEqual(status["engine_state"], "DeadlineExceeded")
@@ -252,7 +292,7 @@ class Lives(Cluster):
         self.assertEqual(self.lines("again"), {"master-0": ["attempt"]})
         self.assertEqual(self.lines("again", "--attempt", "0"), {"master-0": ["attempt", "first"]})
         self.assertIn("was started 2 times",
-                      self.cluster.run("logs", "again", "--node", "0", "--attempt", "2", code=1))
+                      self.cluster.run("logs", "again", "--rank", "0", "--attempt", "2", code=1))
 
     def test_restarts_end_at_their_limit(self):
         self.cluster.start("limit", one_role("sh", "-c", "exit 7", restarts=1))
@@ -272,9 +312,9 @@ class Logs(Cluster):
         self.assertEqual(lines, [f"[{name}] {rank} {i}" for rank, name in
                                  enumerate(["master-0", "worker-0", "worker-1"]) for i in (1, 2, 3)])
 
-    def test_logs_of_one_node_are_followed(self):
+    def test_logs_of_one_rank_are_followed(self):
         self.cluster.start("one", two_roles(2, ["sh", "-c", "sleep 1; echo $RANK"]))
-        self.assertEqual(self.lines("one", "--follow", "--node", "2"), {"worker-1": ["2"]})
+        self.assertEqual(self.lines("one", "--follow", "--rank", "2"), {"worker-1": ["2"]})
 
     def test_later_attempts_are_followed(self):
         mark = self.cluster.folder / "later"
@@ -296,16 +336,16 @@ class Logs(Cluster):
         self.assertEqual(follower.communicate(timeout=PATIENCE)[0], "")
         self.assertEqual(follower.returncode, 0)
 
-    def test_unknown_nodes_are_refused(self):
+    def test_unknown_ranks_are_refused(self):
         self.cluster.start("few", two_roles(1, ["true"]))
-        self.assertIn("its nodes are 0 to 1", self.cluster.run("logs", "few", "--node", "2", code=1))
+        self.assertIn("its ranks are 0 to 1", self.cluster.run("logs", "few", "--rank", "2", code=1))
 
 
 class Cancelling(Cluster):
     def test_cancel_ends_the_processes_with_grace_and_removes_all_objects(self):
         done = self.cluster.folder / "done"
         command = f"trap 'sleep 1; touch {done}; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
-        self.cluster.start("graceful", one_role("sh", "-c", command, grace=20_000))
+        self.cluster.start("graceful", one_role("sh", "-c", command, grace="20s"))
         wait_for("not ready", lambda: "ready" in self.cluster.run("logs", "graceful"))
         self.assertEqual(self.cluster.run("cancel", "graceful"), "cancelled\n")
         self.assertEqual(self.cluster.status("graceful")["state"], "cancelling")
@@ -381,7 +421,7 @@ class TrainJobs(Cluster):
         status = self.cluster.wait_for_state("train", "succeeded")
         self.assertEqual(len(status["nodes"]), 2)
         for index in range(2):
-            text = self.lines("train", "--node", str(index))[f"node-{index}"][0]
+            text = self.lines("train", "--rank", str(index))[f"node-{index}"][0]
             environment = json.loads(text)["environment"]
             expected = {**NASTY, "RANK": str(index), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "PEAL_JOB": "train",
                         "MASTER_ADDR": "train-node-0-0.train", "PEAL_SECRET": SECRET}
@@ -396,11 +436,11 @@ def main():
     if not find("kubectl"):
         print("SKIPPED: kubectl is not installed; scripts/bootstrap installs it")
         sys.exit(SKIPPED)
-    if not may_mount():
-        print("SKIPPED: this machine allows no mount namespaces, so that pods could have no names")
+    if not may_make_networks():
+        print("SKIPPED: this machine allows no namespaces, so that pods could have no names")
         sys.exit(SKIPPED)
-    Cluster.tool = sys.argv[1]
-    rest = sys.argv[2:]
+    Cluster.tool, Cluster.peal = sys.argv[1:3]
+    rest = sys.argv[3:]
     if rest and pathlib.Path(rest[0]).exists():
         Cluster.example = rest.pop(0)
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

@@ -1,5 +1,6 @@
 """The pods of the stand-in: each pod with one container is a process group of this machine."""
 import base64
+import ctypes
 import json
 import os
 import pathlib
@@ -15,6 +16,18 @@ HERE = pathlib.Path(__file__).resolve().parent
 PAGE = os.sysconf("SC_PAGE_SIZE")
 REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 UNITS = {"": 1, "m": 0.001, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+
+
+def enter_own_network(hosts):
+    """Gives this thread, and the processes that it starts, a network of their own and their own /etc/hosts. Needs
+    the rights of root, in this namespace of users."""
+    new_mounts, new_network = 0x20000, 0x40000000  # CLONE_NEWNS, CLONE_NEWNET
+    if ctypes.CDLL(None, use_errno=True).unshare(new_mounts | new_network) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    for command in (["mount", "--make-rprivate", "/"], ["mount", "--bind", str(hosts), "/etc/hosts"],
+                    ["ip", "link", "set", "lo", "up"], ["ip", "link", "add", "pods", "type", "bridge"],
+                    ["ip", "link", "set", "pods", "up"]):
+        subprocess.run(command, check=True)
 
 
 def number_of(quantity):
@@ -57,8 +70,7 @@ class Process:
         self.killed_for_memory = False
         self.end_at = None  # of the grace
         reader, writer = os.pipe()
-        command = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"]),
-                   sys.executable, "-S", str(HERE / "pod_process.py"), str(writer)]
+        command = [sys.executable, "-S", str(HERE / "pod_process.py"), str(writer)]
         with open(log, "ab") as file:
             self.popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=file, stderr=file,
                                           start_new_session=True, pass_fds=[writer])
@@ -172,18 +184,21 @@ class Pods:
                 variables[entry["name"]] = expand(entry.get("value", ""), variables)
         return variables
 
+    def new_address(self):
+        self.addresses += 1
+        address = f"10.244.{self.addresses // 250}.{1 + self.addresses % 250}"
+        subprocess.run(["ip", "address", "add", f"{address}/16", "dev", "pods"], check=True)
+        return address
+
     def start(self, pod):
         container = pod["spec"]["containers"][0]
-        self.addresses += 1
-        pod["status"].update(podIP=f"127.0.{1 + self.addresses // 250}.{1 + self.addresses % 250}",
-                             hostIP="127.0.0.1", startTime=now(), phase="Running")
+        pod["status"].update(podIP=self.new_address(), hostIP="127.0.0.1", startTime=now(), phase="Running")
         pod["spec"]["nodeName"] = "stand-in"
         self.write_hosts()
         variables = self.variables(pod, container)
         words = container.get("command") or self.entrypoints.get(container["image"], [])
         order = {"words": [expand(word, variables) for word in [*words, *container.get("args", [])]],
-                 "environment": variables, "directory": container.get("workingDir", str(self.folder)),
-                 "hosts": str(self.hosts)}
+                 "environment": variables, "directory": container.get("workingDir", str(self.folder))}
         self.processes[pod["metadata"]["uid"]] = Process(order, self.log(pod))
         pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "True"},
                                        {"type": "Ready", "status": "True"}]
@@ -209,7 +224,7 @@ class Pods:
         self.write_hosts()
 
     def write_hosts(self):
-        """A pod has a name if a headless Service selects it. In place, because pods have mounted the file."""
+        """A pod has a name if a headless Service selects it. In place, because the file is mounted."""
         lines = ["127.0.0.1 localhost"]
         for pod in self.objects.list("pods"):
             meta, spec = pod["metadata"], pod["spec"]

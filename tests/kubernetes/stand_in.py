@@ -20,10 +20,13 @@ def find(program):
     return shutil.which(program) or shutil.which(program, path=TOOLS)
 
 
-def may_mount():
-    """Whether a process may have its own /etc/hosts, as a user with namespaces."""
-    own = [] if os.geteuid() == 0 else ["--map-root-user"]
-    return subprocess.run(["unshare", "--mount", *own, "true"], capture_output=True).returncode == 0
+def as_root():
+    """Words before a command that needs namespaces."""
+    return [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
+
+
+def may_make_networks():
+    return subprocess.run([*as_root(), "unshare", "--mount", "--net", "true"], capture_output=True).returncode == 0
 
 
 def wait_for(what, condition, patience=PATIENCE):
@@ -44,8 +47,8 @@ class StandIn:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="peal-kubernetes-"))
         self.output = open(self.folder / "server", "wb")
         self.server = subprocess.Popen(
-            [sys.executable, "-B", str(HERE / "api_server.py"), str(self.folder), "--cores", str(cores),
-             "--image", "with-entrypoint=sh,-c,echo the entrypoint"], stdout=self.output, stderr=self.output)
+            [*as_root(), sys.executable, "-B", str(HERE / "api_server.py"), str(self.folder), "--cores", str(cores),
+             "--image", "with-entrypoint=sh,-c,echo the entrypoint of $RANK in $WORLD_SIZE"], stdout=self.output, stderr=self.output)
         wait_for("the stand-in is not ready", lambda: (self.folder / "kubeconfig").exists())
         self.environment = {**os.environ, "KUBECONFIG": str(self.folder / "kubeconfig"),
                             "HOME": str(self.folder),  # kubectl caches what the server can do

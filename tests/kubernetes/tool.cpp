@@ -1,13 +1,14 @@
 // Drives the Kubernetes runner from a command line, for kubernetes_test.py:
 //   peal_kubernetes_tool print|start FILE ID [--train-job]
 //   peal_kubernetes_tool status|cancel ID
-//   peal_kubernetes_tool logs ID [--follow] [--node N] [--attempt K]
+//   peal_kubernetes_tool logs ID [--follow] [--rank N] [--attempt K]
 // --namespace X comes after all others. The job's secret is in PEAL_TEST_SECRET. An error is one
 // line on stderr, and exit code 1.
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,10 +16,9 @@
 #include <nlohmann/json.hpp>
 
 #include "peal/base/error.h"
+#include "peal/launch/job/read_job.h"
 #include "peal/launch/kubernetes/kubernetes_runner.h"
 #include "peal/launch/kubernetes/manifests.h"
-
-#include "tests/kubernetes/job_file.h"
 
 namespace {
 
@@ -29,6 +29,12 @@ using peal::launch::NodeStatus;
 namespace kubernetes = peal::launch::kubernetes;
 
 using Words = std::vector<std::string>;
+
+peal::launch::Job job_in_file(const std::string& path) {
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return peal::launch::read_job(text, path).job;
+}
 
 bool has(const Words& words, const char* flag) {
   return std::ranges::find(words, flag) != words.end();
@@ -80,19 +86,18 @@ int run(const Words& words) {
   const auto runner = kubernetes::make_kubernetes_runner(
       {.job_namespace = value_of(words, "--namespace").value_or(""), .form = form});
   if (action == "print") {
-    const auto job = kubernetes::job_in_file(words.at(1));
+    const auto job = job_in_file(words.at(1));
     const kubernetes::ManifestOptions options{.id = words.at(2), .secret = own};
     std::cout << kubernetes::to_text(form == kubernetes::Form::kTrainJob
                                          ? train_job_manifests(job, options)
                                          : manifests(job, options));
   } else if (action == "start") {
-    std::cout << runner->start(kubernetes::job_in_file(words.at(1)),
-                               {.id = words.at(2), .secret = own})
+    std::cout << runner->start(job_in_file(words.at(1)), {.id = words.at(2), .secret = own})
               << '\n';
   } else if (action == "status") {
     print(runner->status(words.at(1)));
   } else if (action == "logs") {
-    LogQuery query{.node = number_of(words, "--node"), .attempt = number_of(words, "--attempt")};
+    LogQuery query{.rank = number_of(words, "--rank"), .attempt = number_of(words, "--attempt")};
     if (has(words, "--follow")) query.follow = peal::launch::Follow::kUntilTheEnd;
     runner->logs(words.at(1), query, print_line);
   } else if (action == "cancel") {

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
@@ -16,33 +15,15 @@
 namespace peal::launch::kubernetes {
 namespace {
 
-constexpr std::array kSetByPeal = {"RANK",
-                                   "WORLD_SIZE",
-                                   "LOCAL_RANK",
-                                   "LOCAL_WORLD_SIZE",
-                                   "GROUP_RANK",
-                                   "MASTER_ADDR",
-                                   "PEAL_JOB",
-                                   "PEAL_ROLE",
-                                   "PEAL_ROLE_RANK",
-                                   "JOB_COMPLETION_INDEX"};
+/// Beside those that no runner leaves to the job.
+constexpr std::array kSetInKubernetes = {"PEAL_JOB", "JOB_COMPLETION_INDEX"};
 constexpr std::size_t kLongestVariable = 131'071;  // of Linux: NAME=value and a zero byte
-constexpr std::size_t kLargestSecret = 1'000'000;  // Kubernetes takes 1 MiB, with some overhead
 constexpr std::size_t kLongestName = 180;          // with a role, a key of a Secret: 253
 
 [[noreturn]] void refuse(const std::string& text) { throw Error(ErrorKind::kUsage, text); }
 
 bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-/// JSON has no other texts, and neither have the messages between Kubernetes and containers.
-bool is_utf8(std::string_view text) {
-  try {
-    return !nlohmann::json(text).dump().empty();
-  } catch (const nlohmann::json::type_error&) {
-    return false;
-  }
 }
 
 bool is_legal_name(std::string_view name) {
@@ -52,21 +33,7 @@ bool is_legal_name(std::string_view name) {
          });
 }
 
-void check_text(const std::string& what, std::string_view text) {
-  if (text.find('\0') != std::string_view::npos) {
-    refuse(fmt::format("{} contains a zero byte, which no process can receive", what));
-  }
-  if (!is_utf8(text)) {
-    refuse(
-        fmt::format("{} is not UTF-8, and Kubernetes takes no other texts: encode it, for "
-                    "example in base64, and decode it in the program",
-                    what));
-  }
-}
-
-/// Returns the bytes that the variables take in the Secret.
-std::size_t check_variables(const std::map<std::string, std::string>& variables) {
-  std::size_t bytes = 0;
+void check_variables(const std::map<std::string, std::string>& variables) {
   for (const auto& [name, value] : variables) {
     if (!is_legal_name(name)) {
       refuse(
@@ -75,24 +42,13 @@ std::size_t check_variables(const std::map<std::string, std::string>& variables)
                       quoted_beginning(name),
                       kLongestName));
     }
-    if (std::ranges::find(kSetByPeal, name) != kSetByPeal.end()) {
+    if (std::ranges::find(kSetInKubernetes, name) != kSetInKubernetes.end()) {
       refuse(
           fmt::format("the variable {} of the job is set by peal for each node: remove it from "
                       "env",
                       name));
     }
-    check_text(fmt::format("the value of the variable {}", name), value);
-    if (name.size() + 1 + value.size() > kLongestVariable) {
-      refuse(
-          fmt::format("the value of the variable {} has {} bytes, and Linux starts no process "
-                      "with a variable of more than {}: put the value into a file of the image",
-                      name,
-                      value.size(),
-                      kLongestVariable));
-    }
-    bytes += name.size() + value.size();
   }
-  return bytes;
 }
 
 void check_counts(const Role& role) {
@@ -106,7 +62,7 @@ void check_counts(const Role& role) {
   }
 }
 
-void check_command(const Role& role, int first_rank) {
+void check_command(const Role& role) {
   if (role.image.empty()) {
     refuse(
         fmt::format("role \"{}\" has no image, and Kubernetes starts only containers: give the "
@@ -121,19 +77,20 @@ void check_command(const Role& role, int first_rank) {
                     role.ranks_per_node,
                     role.ranks_per_node));
   }
-  if (role.command.empty() && needs_shell(role, first_rank)) {
+}
+
+/// RANK and WORLD_SIZE count nodes if `peal run` starts the ranks, so all nodes need equally many.
+void check_equal_ranks(const Job& job) {
+  const Role& first = job.roles.front();
+  for (const Role& role : job.roles) {
+    if (!role.in_world || role.ranks_per_node == first.ranks_per_node) continue;
     refuse(
-        fmt::format("role \"{}\" has {} nodes and no command: give it the command of its image, "
-                    "because a shell in the container has to compute RANK before it starts the "
-                    "command",
+        fmt::format("roles \"{}\" and \"{}\" have {} and {} ranks on each node: give all roles "
+                    "the same number in Kubernetes",
+                    first.name,
                     role.name,
-                    role.nodes.most));
-  }
-  for (const std::string& word : role.command) {
-    check_text(fmt::format("the command of role \"{}\"", role.name), word);
-  }
-  for (const std::string& word : role.args) {
-    check_text(fmt::format("an argument of role \"{}\"", role.name), word);
+                    first.ranks_per_node,
+                    role.ranks_per_node));
   }
 }
 
@@ -158,10 +115,18 @@ void check_label(const std::string& key, const std::string& value) {
 
 }  // namespace
 
-bool needs_shell(const Role& role, int first_rank) { return first_rank > 0 && role.nodes.most > 1; }
+void check_variable_size(std::string_view name, std::string_view value) {
+  if (name.size() + 1 + value.size() <= kLongestVariable) return;
+  refuse(
+      fmt::format("the value of the variable {} has {} bytes, and Linux starts no process with a "
+                  "variable of more than {}: put the value into a file of the image",
+                  name,
+                  value.size(),
+                  kLongestVariable));
+}
 
 void check_for_kubernetes(const Job& job) {
-  if (job.roles.empty()) refuse("the job has no role: give it one with an image");
+  check(job);
   if (!job.files.empty()) {
     refuse(fmt::format("the Kubernetes runner copies no files (\"{}\"): put them into the image",
                        job.files.front().from));
@@ -172,21 +137,13 @@ void check_for_kubernetes(const Job& job) {
                     "directory that it could begin at: begin it with \"/\"",
                     job.directory));
   }
-  std::size_t bytes = check_variables(job.env);
-  int first_rank = 0;
+  check_variables(job.env);
   for (const Role& role : job.roles) {
     check_counts(role);
-    check_command(role, first_rank);
-    bytes += check_variables(role.env);
-    first_rank += role.nodes.most;
+    check_command(role);
+    check_variables(role.env);
   }
-  if (bytes > kLargestSecret) {
-    refuse(
-        fmt::format("the environment has {} bytes, and a Secret of Kubernetes at most {}: put "
-                    "large values into the image or a volume",
-                    bytes,
-                    kLargestSecret));
-  }
+  check_equal_ranks(job);
   for (const auto& [key, value] : job.labels) check_label(key, value);
 }
 

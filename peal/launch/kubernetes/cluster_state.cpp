@@ -19,16 +19,18 @@ namespace {
 using Tree = nlohmann::json;
 
 constexpr const char* kIndex = "batch.kubernetes.io/job-completion-index";
+constexpr int kMostNodes = 100'000;  // of Kubernetes, for an Indexed Job
+constexpr int kMostRanks = 10'000;   // of a node
 constexpr const char* kOwner = "batch.kubernetes.io/job-name";
 
 /// The part of a tree at a path such as {"status", "phase"}; null if it does not exist.
 const Tree& at(const Tree& tree, std::initializer_list<const char*> path) {
-  static const Tree nothing;
+  static const Tree kNothing;
   const Tree* place = &tree;
   for (const char* const key : path) {
-    if (!place->is_object()) return nothing;
+    if (!place->is_object()) return kNothing;
     const auto found = place->find(key);
-    if (found == place->end()) return nothing;
+    if (found == place->end()) return kNothing;
     place = &*found;
   }
   return *place;
@@ -56,11 +58,11 @@ Tree parse(std::string_view text) {
 
 /// The condition of this type that holds; null if none.
 const Tree& condition(const Tree& thing, std::string_view type) {
-  static const Tree nothing;
+  static const Tree kNothing;
   for (const Tree& each : at(thing, {"status", "conditions"})) {
     if (text_at(each, {"type"}) == type && text_at(each, {"status"}) == "True") return each;
   }
-  return nothing;
+  return kNothing;
 }
 
 void read_scheduling(const Tree& thing, Pod& pod) {
@@ -137,9 +139,14 @@ RoleJob read_role_job(const Tree& thing) {
               .is_suspended = at(thing, {"spec", "suspend"}) == true,
               .is_deleted = at(thing, {"metadata", "deletionTimestamp"}).is_string()};
   if (job.role.empty()) job.role = "node";  // of a TrainJob
-  job.first_rank = try_parse_number<int>(text_at(annotations, {kFirstRankAnnotation})).value_or(0);
+  const auto number = [&](const char* name) {
+    return try_parse_number<int>(text_at(annotations, {name})).value_or(0);
+  };
+  job.first_rank = number(kFirstRankAnnotation);
+  job.first_index = number(kFirstIndexAnnotation);
+  job.ranks_per_node = std::clamp(number(kRanksAnnotation), 1, kMostRanks);
   read_end(thing, job);
-  job.pods.resize(static_cast<std::size_t>(std::max(job.nodes, 0)));
+  job.pods.resize(static_cast<std::size_t>(std::clamp(job.nodes, 0, kMostNodes)));
   return job;
 }
 
@@ -162,8 +169,18 @@ std::string owner_of(const Tree& pod) {
 std::vector<RoleJob> read_role_jobs(std::string_view list) {
   const Tree tree = parse(list);
   std::vector<RoleJob> jobs;
+  std::size_t nodes = 0;
   for (const Tree& item : at(tree, {"items"})) {
-    if (text_at(item, {"kind"}) == "Job") jobs.push_back(read_role_job(item));
+    if (text_at(item, {"kind"}) != "Job") continue;
+    jobs.push_back(read_role_job(item));
+    nodes += jobs.back().pods.size();
+    if (nodes > kMostNodes) {
+      throw Error(
+          ErrorKind::kResource,
+          fmt::format("the cluster says that the job has more than {} nodes, so it is not a "
+                      "job of peal",
+                      kMostNodes));
+    }
   }
   for (const Tree& item : at(tree, {"items"})) {
     if (text_at(item, {"kind"}) != "Pod") continue;
@@ -187,7 +204,7 @@ bool read_train_job(std::string_view list, std::vector<RoleJob>& jobs) {
   if (jobs.empty()) {  // its controller has not made them yet
     const int nodes = number_at(items.front(), {"spec", "trainer", "numNodes"}, 1);
     jobs.push_back({.name = end.name, .role = "node", .nodes = nodes});
-    jobs.back().pods.resize(static_cast<std::size_t>(std::max(nodes, 1)));
+    jobs.back().pods.resize(static_cast<std::size_t>(std::clamp(nodes, 1, kMostNodes)));
   }
   for (RoleJob& job : jobs) {
     job.is_deleted = job.is_deleted || end.is_deleted;

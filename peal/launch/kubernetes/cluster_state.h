@@ -28,12 +28,14 @@ struct Pod {
   std::optional<int> exit_code{};
 };
 
-/// An Indexed Job: the nodes of a role.
+/// An Indexed Job: the nodes of a role, or one of them.
 struct RoleJob {
   std::string name{};
   std::string role{};
   Rank first_rank = 0;
+  int first_index = 0;  // of its first node in the role
   int nodes = 1;
+  int ranks_per_node = 1;
   bool decides = true;  // see Job::success_role
   bool is_suspended = false;
   bool is_deleted = false;

@@ -135,7 +135,7 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// The last line that is no warning: kubectl writes the reason there.
+/// The last line without "Warning:", because kubectl writes the reason there.
 std::string last_line(std::string_view err) {
   std::string_view best;
   while (!err.empty()) {

@@ -78,7 +78,21 @@ std::vector<Json> KubernetesRunner::objects_of(const Job& job, const StartOption
                                           : manifests(job, options);
 }
 
+/// Options of kubectl in a job must hold for all calls about it, so the runner needs them from the
+/// beginning.
+void check_options_of_kubectl(const Job& job, const std::vector<std::string>& command) {
+  const auto own = job.engine_options.find("kubernetes");
+  if (own == job.engine_options.end()) return;
+  for (const std::string& option : own->second) {
+    if (std::ranges::find(command, option) != command.end()) continue;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("engine_options.kubernetes has {}, and the runner was made without it",
+                            quoted_beginning(option)));
+  }
+}
+
 std::string KubernetesRunner::start(const Job& job, const StartOptions& start) {
+  check_options_of_kubectl(job, options_.kubectl);
   const std::vector<Json> objects = objects_of(job, start);
   // The first object is created alone: if it exists, another job has this id.
   std::string first = to_text({objects.front()});
@@ -194,8 +208,10 @@ JobStatus KubernetesRunner::status(const std::string& id) { return settle(id, mu
 
 void KubernetesRunner::logs(const std::string& id, const LogQuery& query, const LogSink& sink) {
   if (query.follow == Follow::kUntilTheEnd) return follow(id, query, sink);
-  for (const LogSource& source : log_sources(must_find(id, query.interrupt).jobs, query)) {
-    copy_log(kubectl_, source, sink);
+  const std::vector<RoleJob> jobs = must_find(id, query.interrupt).jobs;
+  const LogSink filter = filter_for(jobs, query, sink);
+  for (const LogSource& source : log_sources(jobs, query)) {
+    copy_log(kubectl_, source, filter);
     let_interrupt(query.interrupt);
   }
 }
@@ -203,11 +219,11 @@ void KubernetesRunner::logs(const std::string& id, const LogQuery& query, const 
 void KubernetesRunner::follow(const std::string& id,
                               const LogQuery& query,
                               const LogSink& sink) const {
-  LogFollower follower(kubectl_, sink);
   Found found = must_find(id, query.interrupt);
+  LogFollower follower(kubectl_, filter_for(found.jobs, query, sink));
   if (!query.attempt) {  // earlier starts are not shown, but later ones are
     std::vector<LogSource> earlier = sources_to_follow(found.jobs, query);
-    const std::vector<LogSource> last = log_sources(found.jobs, {.node = {}, .attempt = {}});
+    const std::vector<LogSource> last = log_sources(found.jobs, {.rank = {}, .attempt = {}});
     std::erase_if(earlier, [&](const LogSource& source) {
       return std::ranges::find(last, source) != last.end();
     });

@@ -1,9 +1,11 @@
 #include "peal/launch/kubernetes/manifests.h"
 
 #include <chrono>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "peal/base/error.h"
 #include "peal/launch/kubernetes/check_job.h"
 #include "peal/launch/kubernetes/names.h"
 #include "peal/launch/kubernetes/pod_parts.h"
@@ -46,71 +48,82 @@ bool decides_result(const Job& job, const Role& role) {
   return job.success_role.empty() || job.success_role == role.name;
 }
 
-Json container(const Job& job, const PlacedRole& place, const ManifestOptions& options) {
-  const Role& role = place.role;
-  std::vector<std::string> exports;
-  if (needs_shell(role, place.first_rank)) {
-    for (const char* const name : {"RANK", "GROUP_RANK"}) {
-      exports.push_back(fmt::format("{}=$((JOB_COMPLETION_INDEX + {}))", name, place.first_rank));
-    }
-  }
+Json container(const Job& job, const Role& role, const Process& process) {
   Json result = {{"name", kContainer}, {"image", role.image}};
-  set_words(result, job, role, exports);
   if (!job.directory.empty()) result["workingDir"] = job.directory;
-  result["env"] = variables(job, place, options);
+  set_process(result, process);
   if (const Json needs = resources(role.resources); !needs.empty()) result["resources"] = needs;
   result["volumeMounts"] = Json::array({{{"name", "shm"}, {"mountPath", "/dev/shm"}}});
   return result;
 }
 
-Json pod_spec(const Job& job, const PlacedRole& place, const ManifestOptions& options) {
+Json pod_spec(const NodeGroup& group, const Process& process, const ManifestOptions& options) {
+  const Job& job = group.job;
   return {
       {"restartPolicy", "Never"},
       {"subdomain", job_name(options.id)},
       // Kubernetes would add variables for each Service: one named "master" sets MASTER_PORT.
       {"enableServiceLinks", false},
       {"terminationGracePeriodSeconds", std::chrono::ceil<std::chrono::seconds>(job.grace).count()},
-      {"containers", Json::array({container(job, place, options)})},
-      {"volumes", Json::array({shared_memory(place.role.resources)})},
+      {"containers", Json::array({container(job, group.role(), process)})},
+      {"volumes", Json::array({shared_memory(group.role().resources)})},
   };
 }
 
-Json indexed_job(const Job& job, const PlacedRole& place, const ManifestOptions& options) {
-  const Role& role = place.role;
-  const int nodes = role.nodes.most;
+Json indexed_job(const NodeGroup& group, const Process& process, const ManifestOptions& options) {
+  const Job& job = group.job;
+  const Role& role = group.role();
+  const int nodes = group.nodes;
   Json labels = labels_of(job, options);
   labels[kRoleLabel] = safe_name(role.name, 63);
 
   Json object = {{"apiVersion", "batch/v1"}, {"kind", "Job"}};
-  object["metadata"] = metadata(role_job_name(options.id, role.name, nodes), job, options);
+  object["metadata"] = metadata(group.name(options.id), job, options);
   object["metadata"]["labels"] = labels;
   Json& annotations = object["metadata"]["annotations"];
   annotations[kRoleAnnotation] = role.name;
-  annotations[kFirstRankAnnotation] = fmt::format("{}", place.first_rank);
+  annotations[kFirstRankAnnotation] = fmt::format("{}", group.first_rank);
+  annotations[kFirstIndexAnnotation] = fmt::format("{}", group.first_index);
+  annotations[kRanksAnnotation] = fmt::format("{}", role.ranks_per_node);
   annotations[kDecidesAnnotation] = decides_result(job, role) ? "true" : "false";
 
   Json spec = {{"completionMode", "Indexed"}, {"completions", nodes}, {"parallelism", nodes}};
   spec["backoffLimit"] = job.restarts.most * nodes;  // it counts the failures of all nodes
   spec["podReplacementPolicy"] = "Failed";           // two pods with one rank must not run at once
   spec["podFailurePolicy"] = failure_policy(job);
-  if (&role == &job.roles.front() && job.success_role == role.name) {
+  if (group.role_index == 0 && job.success_role == role.name) {
     const std::string indexes = nodes == 1 ? "0" : fmt::format("0-{}", nodes - 1);
     spec["successPolicy"] = {{"rules", Json::array({{{"succeededIndexes", indexes}}})}};
   }
   if (job.max_run_time) spec["activeDeadlineSeconds"] = job.max_run_time->count();
-  spec["template"] = {{"metadata", {{"labels", labels}}}, {"spec", pod_spec(job, place, options)}};
+  spec["template"] = {{"metadata", {{"labels", labels}}},
+                      {"spec", pod_spec(group, process, options)}};
   object["spec"] = spec;
   return object;
+}
+
+/// Single nodes of a role "a" are "a-0" and so on, which may be the name of another role.
+void check_is_new(std::set<std::string>& names, const std::string& name) {
+  if (names.insert(name).second) return;
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("two roles of the job need the name {} in Kubernetes: rename one of them", name));
 }
 
 }  // namespace
 
 std::vector<Json> manifests(const Job& job, const ManifestOptions& options) {
   check_for_kubernetes(job);
-  std::vector<Json> objects = {service(job, options), secret(job, options)};
-  for (const PlacedRole& place : placed_roles(job)) {
-    objects.push_back(indexed_job(job, place, options));
+  std::vector<Process> processes;
+  std::vector<Json> jobs;
+  std::set<std::string> names;
+  for (const NodeGroup& group : node_groups(job)) {
+    processes.push_back(process_of(group, options));
+    jobs.push_back(indexed_job(group, processes.back(), options));
+    check_is_new(names, group.name(options.id));
   }
+  std::vector<Json> objects = {service(job, options), secret(job, options, processes)};
+  objects.insert(objects.end(), jobs.begin(), jobs.end());
   return objects;
 }
 
@@ -118,6 +131,14 @@ std::string to_text(const std::vector<Json>& objects) {
   std::string text;
   for (const Json& object : objects) text += object.dump(2) + "\n";
   return text;
+}
+
+std::string to_shown_text(std::vector<Json> objects) {
+  for (Json& object : objects) {
+    if (object["kind"] != "Secret") continue;
+    for (Json& text : object["stringData"]) text = "(hidden)";
+  }
+  return to_text(objects);
 }
 
 std::vector<std::string> unused_fields(const Job& job) {

@@ -24,7 +24,9 @@ inline constexpr const char* kJobLabel = "peal.job";    // job_name(id)
 inline constexpr const char* kRoleLabel = "peal.role";  // the role's part of the name
 inline constexpr const char* kIdAnnotation = "peal.id";
 inline constexpr const char* kRoleAnnotation = "peal.role";
-inline constexpr const char* kFirstRankAnnotation = "peal.first-rank";  // of the role's nodes
+inline constexpr const char* kFirstRankAnnotation = "peal.first-rank";    // of the first node
+inline constexpr const char* kFirstIndexAnnotation = "peal.first-index";  // the same, in the role
+inline constexpr const char* kRanksAnnotation = "peal.ranks-per-node";
 inline constexpr const char* kDecidesAnnotation = "peal.decides-result";
 
 /// The name of the only container of a pod.
@@ -33,12 +35,13 @@ inline constexpr const char* kContainer = "node";
 struct ManifestOptions {
   std::string id{};             // of the job, any text
   std::string job_namespace{};  // empty: that of kubectl's configuration
-  Secret secret{};              // becomes PEAL_SECRET, unless the job's own env has it
+  Secret secret{};              // becomes PEAL_SECRET, unless the job sets PEAL_SECRET
   std::string runtime = "torch-distributed";  // of a TrainJob: the name of a ClusterTrainingRuntime
 };
 
 /// In the order of creation: a headless Service for all nodes, a Secret with the values of the
-/// environment, and an Indexed Job for each role.
+/// environment, and an Indexed Job for each role. A role that comes later, has several nodes and
+/// has no command gets an Indexed Job for each node.
 /// Errors: usage, if the job cannot run in Kubernetes; the text says what to do.
 std::vector<Json> manifests(const Job& job, const ManifestOptions& options);
 
@@ -50,6 +53,9 @@ std::vector<Json> train_job_manifests(const Job& job, const ManifestOptions& opt
 /// The objects one after the other, as `kubectl create -f -` reads them. Not a List, because
 /// kubectl lets the cluster check the fields of single objects only. The text contains the secret.
 std::string to_text(const std::vector<Json>& objects);
+
+/// The same for people, with "(hidden)" for each text of the Secret.
+std::string to_shown_text(std::vector<Json> objects);
 
 /// Sentences about the fields of the job that Kubernetes has no use for. The job runs without them.
 std::vector<std::string> unused_fields(const Job& job);

@@ -14,7 +14,7 @@ constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuv";
 constexpr std::size_t kHashLength = 10;              // of five bits each
 constexpr std::size_t kEndLength = kHashLength + 2;  // "-x" before the hash
 constexpr std::size_t kLongestPodBase = 58;          // five characters of Kubernetes follow
-constexpr std::size_t kSeparators = 3;               // job-role-index-
+constexpr std::size_t kSeparators = 5;               // job-role-index-0-
 
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -75,8 +75,8 @@ std::string role_job_name(std::string_view id, std::string_view role, int nodes)
   return fmt::format("{}-{}", job_name(id), safe_name(role, limit));
 }
 
-std::string host_name(std::string_view id, std::string_view role, int nodes, int index) {
-  return fmt::format("{}-{}.{}", role_job_name(id, role, nodes), index, job_name(id));
+std::string node_job_name(std::string_view id, std::string_view role, int nodes, int index) {
+  return fmt::format("{}-{}", role_job_name(id, role, nodes), index);
 }
 
 }  // namespace peal::launch::kubernetes

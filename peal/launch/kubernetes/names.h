@@ -17,7 +17,7 @@ std::string safe_name(std::string_view text, std::size_t limit);
 
 /// The longest name of a job. With a role and an index, the names of its pods fit into 63
 /// characters.
-inline constexpr std::size_t kLongestJobName = 36;
+inline constexpr std::size_t kLongestJobName = 32;
 
 /// The name of the headless Service, of the Secret and of a TrainJob, and the value of the label
 /// peal.job.
@@ -27,7 +27,7 @@ std::string job_name(std::string_view id);
 /// "<name>-0" to "<name>-<nodes - 1>".
 std::string role_job_name(std::string_view id, std::string_view role, int nodes);
 
-/// The name by which a node is reached inside of the namespace: "<role's job>-<index>.<service>".
-std::string host_name(std::string_view id, std::string_view role, int nodes, int index);
+/// The name of an Indexed Job for one of the nodes of the role.
+std::string node_job_name(std::string_view id, std::string_view role, int nodes, int index);
 
 }  // namespace peal::launch::kubernetes

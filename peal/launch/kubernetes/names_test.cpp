@@ -69,12 +69,15 @@ TEST(Names, PodsOfTheLongestNamesFitIntoALabel) {
   for (const int nodes : {1, 2, 10, 11, 100'000}) {
     const std::string job = role_job_name(id, role, nodes);
     EXPECT_LE(fmt::format("{}-{}-abcde", job, nodes - 1).size(), 63);
+    const std::string of_one_node = node_job_name(id, role, nodes, nodes - 1);
+    EXPECT_LE(fmt::format("{}-0-abcde", of_one_node).size(), 63);
     EXPECT_THAT(job, kDnsLabel);
   }
 }
 
-TEST(Names, ANodeIsReachedByItsJobAndTheService) {
-  EXPECT_EQ(host_name("mnist", "worker", 3, 2), "mnist-worker-2.mnist");
+TEST(Names, OfJobsContainTheRole) {
+  EXPECT_EQ(role_job_name("mnist", "worker", 3), "mnist-worker");
+  EXPECT_EQ(node_job_name("mnist", "worker", 3, 2), "mnist-worker-2");
 }
 
 }  // namespace

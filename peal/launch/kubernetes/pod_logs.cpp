@@ -17,25 +17,30 @@ namespace {
 struct Node {
   const RoleJob& job;
   int index = 0;
-  Rank rank = 0;
+  int number = 0;  // among all nodes
   const std::vector<Pod>& starts;
 };
 
 std::string name_of(const Node& node) { return fmt::format("{}-{}", node.job.role, node.index); }
 
+/// The nodes of all ranks, or that of one rank.
 std::vector<Node> nodes_of(const std::vector<RoleJob>& jobs, const std::optional<Rank>& wanted) {
   std::vector<Node> nodes;
-  Rank rank = 0;
+  Rank rank = 0;  // of the node's first rank
+  int number = 0;
   for (const RoleJob& job : jobs) {
-    for (std::size_t index = 0; index < job.pods.size(); ++index, ++rank) {
-      if (wanted && *wanted != rank) continue;
-      nodes.push_back({job, static_cast<int>(index), rank, job.pods[index]});
+    for (std::size_t place = 0; place < job.pods.size(); ++place, ++number) {
+      const bool is_wanted = !wanted || (*wanted >= rank && *wanted < rank + job.ranks_per_node);
+      rank += job.ranks_per_node;
+      if (!is_wanted) continue;
+      const int index = job.first_index + static_cast<int>(place);
+      nodes.push_back({job, index, number, job.pods[place]});
     }
   }
   if (nodes.empty()) {
     throw Error(
         ErrorKind::kUsage,
-        fmt::format("the job has no node {}: its nodes are 0 to {}", wanted.value_or(0), rank - 1));
+        fmt::format("the job has no rank {}: its ranks are 0 to {}", wanted.value_or(0), rank - 1));
   }
   return nodes;
 }
@@ -45,7 +50,7 @@ std::vector<Node> nodes_of(const std::vector<RoleJob>& jobs, const std::optional
 std::vector<std::optional<LogSource>> starts_of(const Node& node) {
   std::vector<std::optional<LogSource>> starts;
   for (const Pod& pod : node.starts) {
-    const LogSource source{.node = node.rank,
+    const LogSource source{.node = node.number,
                            .role = node.job.role,
                            .index = node.index,
                            .pod = pod.name,
@@ -68,7 +73,7 @@ std::vector<std::optional<LogSource>> starts_of(const Node& node) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("node {} ({}) has no attempt {}: it was started {} times, and the "
                             "first is attempt 0",
-                            node.rank,
+                            node.number,
                             name_of(node),
                             attempt,
                             starts));
@@ -77,7 +82,7 @@ std::vector<std::optional<LogSource>> starts_of(const Node& node) {
               fmt::format("Kubernetes has no log of attempt {} of node {} ({}): it has not started "
                           "yet, or its log was removed after a later restart",
                           attempt,
-                          node.rank,
+                          node.number,
                           name_of(node)));
 }
 
@@ -109,22 +114,29 @@ std::vector<std::string> words_for(const LogSource& source, Follow follow) {
 
 }  // namespace
 
+LogSink filter_for(const std::vector<RoleJob>& jobs, const LogQuery& query, LogSink sink) {
+  if (!query.rank || nodes_of(jobs, query.rank).front().job.ranks_per_node == 1) return sink;
+  return [sink = std::move(sink), label = fmt::format("[{}] ", *query.rank)](const LogLine& line) {
+    if (line.text.starts_with(label)) sink(line);
+  };
+}
+
 std::vector<LogSource> log_sources(const std::vector<RoleJob>& jobs, const LogQuery& query) {
   std::vector<LogSource> sources;
-  for (const Node& node : nodes_of(jobs, query.node)) {
+  for (const Node& node : nodes_of(jobs, query.rank)) {
     const auto starts = starts_of(node);
     const int last = static_cast<int>(starts.size()) - 1;
     const int attempt = query.attempt.value_or(std::max(last, 0));
     const bool exists = attempt >= 0 && attempt <= last && starts[attempt].has_value();
     if (exists) sources.push_back(*starts[attempt]);
-    if (!exists && query.node) refuse_attempt(node, attempt, starts.size());
+    if (!exists && query.rank) refuse_attempt(node, attempt, starts.size());
   }
   return sources;
 }
 
 std::vector<LogSource> sources_to_follow(const std::vector<RoleJob>& jobs, const LogQuery& query) {
   std::vector<LogSource> sources;
-  for (const Node& node : nodes_of(jobs, query.node)) {
+  for (const Node& node : nodes_of(jobs, query.rank)) {
     const auto starts = starts_of(node);
     for (int attempt = 0; attempt < static_cast<int>(starts.size()); ++attempt) {
       const auto& source = starts[attempt];

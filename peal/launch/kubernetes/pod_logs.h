@@ -26,13 +26,16 @@ struct LogSource {
   friend bool operator==(const LogSource&, const LogSource&) = default;
 };
 
+/// Passes only the lines that the query asks for: the log of a node has the lines of all its ranks.
+LogSink filter_for(const std::vector<RoleJob>& jobs, const LogQuery& query, LogSink sink);
+
 /// The logs that exist for a query without `follow`. Pure.
-/// Errors: usage, if the query names a node or an attempt that does not exist or has no log; the
+/// Errors: usage, if the query names a rank or an attempt that does not exist or has no log; the
 ///   text says which exist.
 std::vector<LogSource> log_sources(const std::vector<RoleJob>& jobs, const LogQuery& query);
 
 /// The logs of all starts that a query with `follow` may show, as far as they exist. Pure.
-/// Errors: usage, if the job has no such node.
+/// Errors: usage, if the job has no such rank.
 std::vector<LogSource> sources_to_follow(const std::vector<RoleJob>& jobs, const LogQuery& query);
 
 /// Passes the lines of one log to the sink, to its end. Errors: resource.

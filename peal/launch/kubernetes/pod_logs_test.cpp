@@ -52,22 +52,46 @@ TEST(LogSources, AreTheLastStartsOfAllNodes) {
 }
 
 TEST(LogSources, OfOneAttempt) {
-  EXPECT_THAT(names(log_sources(jobs(), {.node = 0, .attempt = 0})), ElementsAre("m1"));
-  EXPECT_THAT(names(log_sources(jobs(), {.node = 2, .attempt = 1})), ElementsAre("w2 before"));
-  EXPECT_THAT(names(log_sources(jobs(), {.node = 2, .attempt = 2})), ElementsAre("w2"));
+  EXPECT_THAT(names(log_sources(jobs(), {.rank = 0, .attempt = 0})), ElementsAre("m1"));
+  EXPECT_THAT(names(log_sources(jobs(), {.rank = 2, .attempt = 1})), ElementsAre("w2 before"));
+  EXPECT_THAT(names(log_sources(jobs(), {.rank = 2, .attempt = 2})), ElementsAre("w2"));
   EXPECT_THAT(names(log_sources(jobs(), {.attempt = 5})), IsEmpty());
 }
 
 TEST(LogSources, ThatDoNotExistAreRefused) {
-  EXPECT_THAT(refusal({.node = 3}), HasSubstr("no node 3: its nodes are 0 to 2"));
-  EXPECT_THAT(refusal({.node = 1}), HasSubstr("not started yet"));
-  EXPECT_THAT(refusal({.node = 0, .attempt = 2}), HasSubstr("started 2 times"));
-  EXPECT_THAT(refusal({.node = 2, .attempt = 0}), HasSubstr("removed after a later restart"));
+  EXPECT_THAT(refusal({.rank = 3}), HasSubstr("no rank 3: its ranks are 0 to 2"));
+  EXPECT_THAT(refusal({.rank = 1}), HasSubstr("not started yet"));
+  EXPECT_THAT(refusal({.rank = 0, .attempt = 2}), HasSubstr("started 2 times"));
+  EXPECT_THAT(refusal({.rank = 2, .attempt = 0}), HasSubstr("removed after a later restart"));
 }
 
 TEST(LogSources, ToFollowAreAllStartsThatHaveALog) {
   EXPECT_THAT(names(sources_to_follow(jobs(), {})), ElementsAre("m1", "m2", "w2"));
-  EXPECT_THAT(names(sources_to_follow(jobs(), {.node = 0, .attempt = 1})), ElementsAre("m2"));
+  EXPECT_THAT(names(sources_to_follow(jobs(), {.rank = 0, .attempt = 1})), ElementsAre("m2"));
+}
+
+TEST(LogSources, OfARankAreThoseOfItsNode) {
+  std::vector<RoleJob> all = jobs();
+  for (RoleJob& job : all) job.ranks_per_node = 4;
+  EXPECT_THAT(names(log_sources(all, {.rank = 3})), ElementsAre("m2"));
+  EXPECT_THAT(names(log_sources(all, {.rank = 8})), ElementsAre("w2"));
+}
+
+TEST(LogFilter, PassesTheLinesOfTheRank) {
+  std::vector<RoleJob> all = jobs();
+  std::vector<std::string> lines;
+  const LogSink sink = [&](const LogLine& line) { lines.emplace_back(line.text); };
+  const auto pass = [&](const LogQuery& query) {
+    lines.clear();
+    const LogSink filter = filter_for(all, query, sink);
+    for (const char* const text : {"[1] a", "[11] b", "peal: c"})
+      filter({.role = "m", .text = text});
+    return lines;
+  };
+  EXPECT_THAT(pass({.rank = 1}), ElementsAre("[1] a", "[11] b", "peal: c"));  // the only rank
+  for (RoleJob& job : all) job.ranks_per_node = 4;
+  EXPECT_THAT(pass({.rank = 1}), ElementsAre("[1] a"));
+  EXPECT_THAT(pass({}), ElementsAre("[1] a", "[11] b", "peal: c"));
 }
 
 }  // namespace

@@ -2,16 +2,20 @@
 
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "peal/base/error.h"
 #include "peal/launch/kubernetes/names.h"
-#include "peal/launch/kubernetes/variables.h"
 
 namespace peal::launch::kubernetes {
 namespace {
+
+constexpr std::size_t kLargestSecret = 1'000'000;  // Kubernetes takes 1 MiB, with some overhead
 
 std::string quantity(Bytes bytes) {
   constexpr std::array<std::pair<std::int64_t, const char*>, 3> kUnits = {
@@ -32,12 +36,6 @@ std::string quantity(double cores) {
                                  : fmt::format("{}m", thousandths);
 }
 
-Json unexpanded_words(const std::vector<std::string>& words) {
-  Json list = Json::array();
-  for (const std::string& word : words) list.push_back(unexpanded(word));
-  return list;
-}
-
 }  // namespace
 
 Json labels_of(const Job& job, const ManifestOptions& options) {
@@ -54,13 +52,28 @@ Json metadata(const std::string& name, const Job& job, const ManifestOptions& op
   return result;
 }
 
-Json secret(const Job& job, const ManifestOptions& options) {
+Json secret(const Job& job, const ManifestOptions& options, const std::vector<Process>& processes) {
+  std::map<std::string, std::string> all;
+  for (const Process& process : processes) {
+    all.insert(process.secret_texts.begin(), process.secret_texts.end());
+  }
+  std::size_t bytes = 0;
+  Json texts = Json::object();
+  for (const auto& [key, text] : all) {
+    texts[key] = text;
+    bytes += key.size() + text.size();
+  }
+  if (bytes > kLargestSecret) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("the environment has {} bytes, and a Secret of Kubernetes at most {}: "
+                            "put large values into the image or a volume",
+                            bytes,
+                            kLargestSecret));
+  }
   Json object = {{"apiVersion", "v1"}, {"kind", "Secret"}};
   object["metadata"] = metadata(job_name(options.id), job, options);
   object["type"] = "Opaque";
   object["immutable"] = true;
-  Json texts = Json::object();
-  for (const auto& [key, text] : secret_texts(job, options)) texts[key] = text;
   object["stringData"] = texts;
   return object;
 }
@@ -84,17 +97,10 @@ Json shared_memory(const Resources& needs) {
   return {{"name", "shm"}, {"emptyDir", folder}};
 }
 
-void set_words(Json& container,
-               const Job& job,
-               const Role& role,
-               const std::vector<std::string>& exports) {
-  const bool is_wrapped = !exports.empty() || role.ranks_per_node > 1;
-  if (is_wrapped) {
-    container["command"] = unexpanded_words(words_behind_shell(job, role, exports));
-    return;
-  }
-  if (!role.command.empty()) container["command"] = unexpanded_words(role.command);
-  if (!role.args.empty()) container["args"] = unexpanded_words(role.args);
+void set_process(Json& container, const Process& process) {
+  if (!process.command.empty()) container["command"] = process.command;
+  if (!process.args.empty()) container["args"] = process.args;
+  container["env"] = process.env;
 }
 
 }  // namespace peal::launch::kubernetes

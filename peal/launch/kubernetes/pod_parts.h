@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "peal/launch/kubernetes/manifests.h"
+#include "peal/launch/kubernetes/variables.h"
 
 namespace peal::launch::kubernetes {
 
@@ -13,8 +14,9 @@ namespace peal::launch::kubernetes {
 Json labels_of(const Job& job, const ManifestOptions& options);
 Json metadata(const std::string& name, const Job& job, const ManifestOptions& options);
 
-/// The only object that contains values of the job's environment, and the job's secret.
-Json secret(const Job& job, const ManifestOptions& options);
+/// The only object that contains values of the job's environment, and the job's secret: the texts
+/// that the processes refer to.
+Json secret(const Job& job, const ManifestOptions& options, const std::vector<Process>& processes);
 
 /// Limits that are also requests, so that a node has its cores and memory for itself. Empty: none.
 Json resources(const Resources& needs);
@@ -22,11 +24,7 @@ Json resources(const Resources& needs);
 /// A volume in memory, for /dev/shm: containers have only 64 MB there, and data loaders need more.
 Json shared_memory(const Resources& needs);
 
-/// Sets "command" and "args" of a container, in a form that Kubernetes does not expand. `exports`:
-/// see words_behind_shell.
-void set_words(Json& container,
-               const Job& job,
-               const Role& role,
-               const std::vector<std::string>& exports);
+/// Sets "command", "args" and "env" of a container.
+void set_process(Json& container, const Process& process);
 
 }  // namespace peal::launch::kubernetes

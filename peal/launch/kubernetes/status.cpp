@@ -74,7 +74,7 @@ void describe_pod(const Pod& pod, NodeStatus& node) {
 }
 
 NodeStatus describe_node(const RoleJob& job, std::size_t index) {
-  NodeStatus node{.role = job.role, .index = static_cast<int>(index)};
+  NodeStatus node{.role = job.role, .index = job.first_index + static_cast<int>(index)};
   const std::vector<Pod>& starts = job.pods[index];
   if (starts.empty()) {
     const bool is_over = !job.end.empty() || job.is_deleted;

@@ -63,30 +63,17 @@ void check_for_train_job(const Job& job) {
   }
 }
 
-Json trainer(const Job& job, const ManifestOptions& options) {
+Json trainer(const Job& job, const Process& process) {
   const Role& role = job.roles.front();
-  int nodes = 0;
-  for (const Role& each : job.roles) nodes += each.nodes.most;
-  Json result = {{"image", role.image}, {"numNodes", nodes}};
+  Json result = {{"image", role.image}, {"numNodes", node_count(job)}};
   result["numProcPerNode"] = role.ranks_per_node;
-  std::vector<std::string> exports = {"RANK=$PET_NODE_RANK",
-                                      "GROUP_RANK=$PET_NODE_RANK",
-                                      "PEAL_ROLE_RANK=$PET_NODE_RANK",
-                                      "WORLD_SIZE=$PET_NNODES",
-                                      "MASTER_ADDR=$PET_MASTER_ADDR"};
-  if (!job.env.contains("MASTER_PORT")) exports.emplace_back("MASTER_PORT=$PET_MASTER_PORT");
-  if (role.ranks_per_node == 1) {
-    exports.emplace_back("LOCAL_RANK=0");
-    exports.emplace_back("LOCAL_WORLD_SIZE=1");
-  }
-  set_words(result, job, role, exports);
-  result["env"] = variables_without_place(job, role, options);
-  if (result["env"].size() > kMostVariables) {
+  set_process(result, process);
+  if (process.env.size() > kMostVariables) {
     refuse(
         fmt::format("a TrainJob has at most {} variables, and peal sets a few of them: the job "
                     "has {}",
                     kMostVariables,
-                    result["env"].size()));
+                    process.env.size()));
   }
   if (const Json needs = resources(role.resources); !needs.empty()) {
     result["resourcesPerNode"] = needs;
@@ -98,6 +85,7 @@ Json trainer(const Job& job, const ManifestOptions& options) {
 
 std::vector<Json> train_job_manifests(const Job& job, const ManifestOptions& options) {
   check_for_train_job(job);
+  const Process process = process_of_train_job(node_groups(job).front(), options);
   Json object = {{"apiVersion", "trainer.kubeflow.org/v1alpha1"}, {"kind", "TrainJob"}};
   object["metadata"] = metadata(job_name(options.id), job, options);
   object["spec"] = {{"runtimeRef",
@@ -105,8 +93,8 @@ std::vector<Json> train_job_manifests(const Job& job, const ManifestOptions& opt
                       {"kind", "ClusterTrainingRuntime"},
                       {"name", options.runtime}}}};
   if (job.max_run_time) object["spec"]["activeDeadlineSeconds"] = job.max_run_time->count();
-  object["spec"]["trainer"] = trainer(job, options);
-  return {secret(job, options), object};
+  object["spec"]["trainer"] = trainer(job, process);
+  return {secret(job, options, {process}), object};
 }
 
 }  // namespace peal::launch::kubernetes

@@ -1,214 +1,224 @@
 #include "peal/launch/kubernetes/variables.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "peal/base/error.h"
+#include "peal/launch/job/cluster_spec.h"
+#include "peal/launch/job/references.h"
 #include "peal/launch/kubernetes/check_job.h"
-#include "peal/launch/kubernetes/cluster_spec.h"
 #include "peal/launch/kubernetes/names.h"
 
 namespace peal::launch::kubernetes {
 namespace {
 
-constexpr const char* kSecretVariable = "PEAL_SECRET";
-constexpr std::string_view kIndexPath =
-    "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+constexpr int kClusterPort = 2222;
 
-std::string job_key(std::string_view name) { return fmt::format("job.{}", name); }
-std::string role_key(const Role& role, std::string_view name) {
-  return fmt::format("role.{}.{}", role.name, name);
-}
+using Variables = std::map<std::string, std::string>;
 
-/// Whether a shell keeps the variable. A shell drops variables with other names, such as "a.b".
-bool is_for_shells(std::string_view name) {
-  return std::ranges::all_of(name, [](char c) { return c != '.' && c != '-'; });
-}
-
-/// A name under which a shell receives a variable that it would drop: "a.b" becomes "PEAL_ENV_3".
-std::string name_in_shell(std::size_t number) { return fmt::format("PEAL_ENV_{}", number); }
-
-/// Whether the ranks get the secret of the options: the job may have its own.
-bool uses_secret(const Job& job, const ManifestOptions& options) {
-  return !options.secret.empty() && !job.env.contains("PEAL_SECRET_FILE");
-}
-
-using Keys = std::map<std::string, std::string>;
-
-/// The names of the job's variables on the nodes of a role, with their keys in the Secret.
-Keys keys_by_name(const Job& job, const Role& role, const ManifestOptions& options) {
-  Keys keys;
-  if (uses_secret(job, options)) keys[kSecretVariable] = job_key(kSecretVariable);
-  for (const auto& [name, value] : job.env) keys[name] = job_key(name);
-  for (const auto& [name, value] : role.env) keys[name] = role_key(role, name);
-  return keys;
-}
-
-/// The names that a shell would drop. In the order of keys_by_name.
-std::vector<std::string> names_to_hide_from_shells(const Job& job, const Role& role) {
-  std::vector<std::string> names;
-  for (const auto& [name, key] : keys_by_name(job, role, {})) {
-    if (!is_for_shells(name)) names.push_back(name);
+/// Builds the process of one role.
+class Builder final {
+ public:
+  /// `env`: the first variables. `assignments`: the variables that a shell computes.
+  Builder(const NodeGroup& group,
+          const ManifestOptions& options,
+          Json env,
+          std::vector<std::string> assignments)
+      : group_(group), options_(options), secret_(job_name(options.id)) {
+    process_.env = std::move(env);
+    start_.assignments = std::move(assignments);
   }
-  return names;
-}
 
-Json literal(std::string_view name, std::string_view value) {
-  return {{"name", name}, {"value", value}};
-}
+  void add_managed_variables();
+  void add_own_variables();
+  void set_words();
+  Process take() { return std::move(process_); }
 
-Json from_secret(std::string_view name, std::string_view secret, std::string_view key) {
-  return {{"name", name}, {"valueFrom", {{"secretKeyRef", {{"name", secret}, {"key", key}}}}}};
-}
-
-/// The index of the pod in its Indexed Job.
-Json from_index(std::string_view name) {
-  return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", kIndexPath}}}}}};
-}
-
-bool sets(const Job& job, const Role& role, const char* name) {
-  return job.env.contains(name) || role.env.contains(name);
-}
-
-/// The job's own variables. `behind_shell`: a shell starts the command.
-void add_own(Json& list,
-             const Job& job,
-             const Role& role,
-             const ManifestOptions& options,
-             bool behind_shell) {
-  const std::string secret = job_name(options.id);
-  std::size_t hidden = 0;
-  for (const auto& [name, key] : keys_by_name(job, role, options)) {
-    const bool hide = behind_shell && !is_for_shells(name);
-    list.push_back(from_secret(hide ? name_in_shell(hidden++) : name, secret, key));
+ private:
+  bool has_own(const std::string& name) const {
+    return group_.job.env.contains(name) || group_.role().env.contains(name);
   }
-}
-
-/// RANK and GROUP_RANK, unless a shell computes them.
-void add_rank(Json& list, const PlacedRole& place) {
-  if (needs_shell(place.role, place.first_rank)) return;
-  for (const char* const name : {"RANK", "GROUP_RANK"}) {
-    list.push_back(place.role.nodes.most > 1 ? from_index(name)
-                                             : literal(name, fmt::format("{}", place.first_rank)));
+  std::string role_key(std::string_view name) const {
+    return fmt::format("role.{}.{}", group_.role().name, name);
   }
+  std::string name_for_shell(const std::string& name);
+  void add_secret(const std::string& name, const std::string& key, std::string text);
+  void add_by_index(const std::string& name, const std::string& text);
+  void add_value(const std::string& name, const std::string& key, std::string text);
+  void add_expanded_variables();
+  std::optional<std::string> mark_of(const std::string& name) const;
+  std::string word_of(const std::string& word) const;
+
+  const NodeGroup& group_;
+  const ManifestOptions& options_;
+  const std::string secret_;
+  ShellStart start_{};
+  Variables expanded_{};  // the job's own variables, in the form that has references
+  Process process_{};
+};
+
+/// The name of a variable in the manifest: another one if a shell would drop the variable.
+std::string Builder::name_for_shell(const std::string& name) {
+  if (start_.assignments.empty() || is_for_shells(name)) return name;
+  std::string given = fmt::format("PEAL_ENV_{}", start_.renames.size());
+  start_.renames.push_back({name, given});
+  return given;
 }
 
-void add_managed(Json& list, const Job& job, const Role& role, const ManifestOptions& options) {
+/// A variable whose value is in the Secret.
+void Builder::add_secret(const std::string& name, const std::string& key, std::string text) {
+  check_variable_size(name, text);
+  process_.secret_texts[key] = std::move(text);
+  process_.env.push_back(from_secret(name_for_shell(name), secret_, key));
+}
+
+/// A text with a reference that Kubernetes replaces, or any other text.
+void Builder::add_value(const std::string& name, const std::string& key, std::string text) {
+  if (!has_mark(text)) return add_secret(name, key, std::move(text));
+  process_.env.push_back(literal(name_for_shell(name), with_references(text)));
+}
+
+/// A text with the place of the node in its role, written as -1. The text is in the Secret in two
+/// parts, because Kubernetes puts the index between them.
+void Builder::add_by_index(const std::string& name, const std::string& text) {
+  constexpr std::string_view kPlace = R"("index":-1)";
+  const std::size_t number = text.find(kPlace) + kPlace.size() - 2;
+  const std::array<std::pair<std::string, std::string>, 2> parts = {
+      {{fmt::format("PEAL_{}_BEGIN", name), text.substr(0, number)},
+       {fmt::format("PEAL_{}_END", name), text.substr(number + 2)}}};
+  check_variable_size(name, text);
+  for (const auto& [part, content] : parts) {
+    add_secret(part, role_key(part), content);
+    start_.unset.push_back(part);
+  }
+  process_.env.push_back(
+      literal(name, fmt::format("$({})$(PEAL_ROLE_RANK)$({})", parts[0].first, parts[1].first)));
+}
+
+/// CLUSTER_SPEC and TF_CONFIG of the managed forms.
+void Builder::add_managed_variables() {
+  const Job& job = group_.job;
   if (job.form == JobForm::kPeal) return;
-  // Kubernetes expands the reference, which is why PEAL_ROLE_RANK is earlier in the list.
-  const std::string_view index = role.nodes.most > 1 ? "$(PEAL_ROLE_RANK)" : "0";
-  if (!sets(job, role, "CLUSTER_SPEC")) {
-    list.push_back(literal("CLUSTER_SPEC", cluster_spec(job, options.id, role, index)));
+  std::vector<std::vector<std::string>> addresses(job.roles.size());
+  for (const NodeGroup& other : node_groups(job)) {
+    for (int place = 0; place < other.nodes; ++place) {
+      addresses[other.role_index].push_back(
+          fmt::format("{}:{}", other.host(options_.id, place), kClusterPort));
+    }
   }
-  if (!sets(job, role, "TF_CONFIG")) {
-    list.push_back(literal("TF_CONFIG", tf_config(job, options.id, role, index)));
+  const ClusterSpec spec(job, std::move(addresses));
+  const bool is_single = group_.role().nodes.most == 1;
+  for (const auto& [name, text] : spec.variables(group_.role_index, is_single ? 0 : -1)) {
+    if (has_own(name)) continue;
+    if (is_single) {
+      add_secret(name, role_key(name), text);
+    } else {
+      add_by_index(name, text);
+    }
   }
 }
 
-void add_defaults(Json& list, const Job& job, const Role& role) {
-  // Python buffers output into a pipe, and a crash would lose the last lines.
-  if (!sets(job, role, "PYTHONUNBUFFERED")) {
-    list.push_back(literal("PYTHONUNBUFFERED", "1"));
+/// What stands for $(NAME) of a variable that Kubernetes knows.
+std::optional<std::string> Builder::mark_of(const std::string& name) const {
+  const auto computes = [&](const std::string& text) { return text.starts_with(name + "="); };
+  if (std::ranges::any_of(start_.assignments, computes)) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("role \"{}\" refers to $({}), which Kubernetes does not know, because a "
+                    "shell in the container computes it: let the program read the variable "
+                    "{}",
+                    group_.role().name,
+                    name,
+                    name));
   }
+  const auto is_named = [&](const Json& entry) { return entry["name"] == name; };
+  if (std::ranges::none_of(process_.env, is_named)) return std::nullopt;
+  return mark(name);
+}
+
+void Builder::add_expanded_variables() {
+  Variables own = group_.role().env;
+  own.insert(group_.job.env.begin(), group_.job.env.end());
+  expanded_ = expand_variables(own, [&](const std::string& name) { return mark_of(name); });
+  for (const auto& [name, text] : expanded_) add_value(name, role_key(name), text);
+}
+
+void Builder::add_own_variables() {
+  const Job& job = group_.job;
+  // Python buffers output into a pipe, and a crash would lose the last lines.
+  if (!has_own("PYTHONUNBUFFERED")) process_.env.push_back(literal("PYTHONUNBUFFERED", "1"));
+  if (!options_.secret.empty() && !has_own("PEAL_SECRET") && !has_own("PEAL_SECRET_FILE")) {
+    add_secret("PEAL_SECRET", "job.PEAL_SECRET", std::string(options_.secret.text()));
+  }
+  if (job.form == JobForm::kWorkerPoolSpecs) return add_expanded_variables();
+  for (const auto& [name, text] : job.env) {
+    if (!group_.role().env.contains(name)) add_secret(name, fmt::format("job.{}", name), text);
+  }
+  for (const auto& [name, text] : group_.role().env) add_secret(name, role_key(name), text);
+}
+
+/// A word of the job for a manifest.
+std::string Builder::word_of(const std::string& word) const {
+  if (group_.job.form != JobForm::kWorkerPoolSpecs) return unexpanded(word);
+  const std::string text = expand_references(word, [&](const std::string& name) {
+    const auto own = expanded_.find(name);
+    return own != expanded_.end() ? std::optional(own->second) : mark_of(name);
+  });
+  return with_references(text);
+}
+
+void Builder::set_words() {
+  const Role& role = group_.role();
+  std::vector<std::string> command;
+  for (const std::string& word : shell_words(start_)) command.push_back(unexpanded(word));
+  if (role.ranks_per_node > 1) {
+    const std::string ranks = fmt::format("{}", role.ranks_per_node);
+    for (const char* const word : {"peal", "run", "-n", ranks.c_str(), "--"}) {
+      command.emplace_back(word);
+    }
+  }
+  for (const std::string& word : role.command) command.push_back(word_of(word));
+  process_.command = std::move(command);
+  for (const std::string& word : role.args) process_.args.push_back(word_of(word));
 }
 
 }  // namespace
 
-std::vector<PlacedRole> placed_roles(const Job& job) {
-  int all = 0;
-  for (const Role& role : job.roles) all += role.nodes.most;
-  std::vector<PlacedRole> places;
-  int first = 0;
-  for (const Role& role : job.roles) {
-    places.push_back({.role = role, .first_rank = first, .all_nodes = all});
-    first += role.nodes.most;
-  }
-  return places;
+Process process_of(const NodeGroup& group, const ManifestOptions& options) {
+  Builder builder(group, options, place_variables(group, options), shell_assignments(group));
+  builder.add_managed_variables();
+  builder.add_own_variables();
+  builder.set_words();
+  return builder.take();
 }
 
-std::map<std::string, std::string> secret_texts(const Job& job, const ManifestOptions& options) {
-  std::map<std::string, std::string> texts;
-  if (uses_secret(job, options)) texts[job_key(kSecretVariable)] = options.secret.text();
-  for (const auto& [name, value] : job.env) texts[job_key(name)] = value;
-  for (const Role& role : job.roles) {
-    for (const auto& [name, value] : role.env) texts[role_key(role, name)] = value;
-  }
-  return texts;
-}
-
-std::string master_port(const Job& job) {
-  const auto own = job.env.find("MASTER_PORT");
-  return own != job.env.end() ? own->second : fmt::format("{}", kMasterPort);
-}
-
-Json variables(const Job& job, const PlacedRole& place, const ManifestOptions& options) {
-  const Role& role = place.role;
-  const Role& first = job.roles.front();
+Process process_of_train_job(const NodeGroup& group, const ManifestOptions& options) {
   Json list = Json::array();
-  list.push_back(role.nodes.most > 1 ? from_index("PEAL_ROLE_RANK")
-                                     : literal("PEAL_ROLE_RANK", "0"));
-  list.push_back(literal("PEAL_ROLE", role.name));
+  list.push_back(literal("PEAL_ROLE", group.role().name));
   list.push_back(literal("PEAL_JOB", unexpanded(options.id)));
-  list.push_back(literal("MASTER_ADDR", host_name(options.id, first.name, first.nodes.most, 0)));
-  if (!sets(job, role, "MASTER_PORT")) {
-    list.push_back(literal("MASTER_PORT", master_port(job)));
+  std::vector<std::string> assignments;
+  for (const char* const name : {"RANK", "GROUP_RANK", "NODE_RANK", "PEAL_ROLE_RANK"}) {
+    assignments.push_back(fmt::format("{}=$PET_NODE_RANK", name));
   }
-  list.push_back(literal("WORLD_SIZE", fmt::format("{}", place.all_nodes)));
-  add_rank(list, place);
-  if (role.ranks_per_node == 1) {  // else `peal run` sets them for each rank
-    list.push_back(literal("LOCAL_RANK", "0"));
-    list.push_back(literal("LOCAL_WORLD_SIZE", "1"));
+  for (const char* const name : {"WORLD_SIZE", "GROUP_WORLD_SIZE"}) {
+    assignments.push_back(fmt::format("{}=$PET_NNODES", name));
   }
-  add_managed(list, job, role, options);
-  add_defaults(list, job, role);
-  add_own(list, job, role, options, needs_shell(role, place.first_rank));
-  return list;
-}
-
-Json variables_without_place(const Job& job, const Role& role, const ManifestOptions& options) {
-  Json list = Json::array();
-  list.push_back(literal("PEAL_ROLE", role.name));
-  list.push_back(literal("PEAL_JOB", unexpanded(options.id)));
-  add_defaults(list, job, role);
-  add_own(list, job, role, options, true);
-  return list;
-}
-
-std::vector<std::string> words_behind_shell(const Job& job,
-                                            const Role& role,
-                                            const std::vector<std::string>& exports) {
-  std::vector<std::string> words;
-  if (role.ranks_per_node > 1) {
-    words = {"peal", "run", "-n", fmt::format("{}", role.ranks_per_node), "--"};
+  assignments.emplace_back("MASTER_ADDR=$PET_MASTER_ADDR");
+  assignments.emplace_back("MASTER_PORT=$PET_MASTER_PORT");
+  if (group.is_rank()) {
+    assignments.emplace_back("LOCAL_RANK=0");
+    assignments.emplace_back("LOCAL_WORLD_SIZE=1");
   }
-  words.insert(words.end(), role.command.begin(), role.command.end());
-  words.insert(words.end(), role.args.begin(), role.args.end());
-  if (exports.empty()) return words;
-
-  std::string script = "export";
-  for (const std::string& assignment : exports) script += fmt::format(" {}", assignment);
-  script += "; exec ";
-  const std::vector<std::string> hidden = names_to_hide_from_shells(job, role);
-  if (!hidden.empty()) script += "env ";
-  for (std::size_t i = 0; i < hidden.size(); ++i) {
-    script += fmt::format("-u {} ", name_in_shell(i));
-  }
-  for (std::size_t i = 0; i < hidden.size(); ++i) {
-    script += fmt::format("\"{}=${}\" ", hidden[i], name_in_shell(i));
-  }
-  script += "\"$@\"";
-  words.insert(words.begin(), {"sh", "-c", script, "sh"});
-  return words;
-}
-
-std::string unexpanded(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    result += c;
-    if (c == '$') result += '$';
-  }
-  return result;
+  Builder builder(group, options, std::move(list), std::move(assignments));
+  builder.add_own_variables();
+  builder.set_words();
+  return builder.take();
 }
 
 }  // namespace peal::launch::kubernetes
