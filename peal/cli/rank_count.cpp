@@ -1,12 +1,31 @@
 #include "peal/cli/rank_count.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "peal/base/parse_number.h"
+#include "peal/base/split.h"
 #include "peal/cli/spelling.h"
+#include "peal/launch/cores.h"
 
 namespace peal::cli {
+namespace {
+
+/// The GPUs that programs may use: those that CUDA_VISIBLE_DEVICES lists, else all devices.
+int count_gpus() {
+  if (const auto visible = process_environment()("CUDA_VISIBLE_DEVICES")) {
+    const bool is_none = visible->empty() || *visible == "-1";
+    return is_none ? 0 : static_cast<int>(split(*visible, ',').size());
+  }
+  int count = 0;
+  while (std::filesystem::exists(fmt::format("/dev/nvidia{}", count))) ++count;
+  return count;
+}
+
+}  // namespace
+
 
 std::optional<int> parse_count(const std::vector<std::string>& counts,
                                const launch::Wording& wording) {
@@ -20,11 +39,33 @@ std::optional<int> parse_count(const std::vector<std::string>& counts,
                     counts.size(),
                     fmt::join(counts, " and ")));
   }
-  if (const auto count = try_parse_number<int>(counts.front())) return *count;
-  throw Error(
-      ErrorKind::kUsage,
-      fmt::format(
-          "{} \"{}\": it takes the number of ranks, 1 or more", wording.count, counts.front()));
+  return parse_rank_count(counts.front(), wording.count);
+}
+
+int parse_rank_count(const std::string& text, const std::string& source) {
+  if (const auto count = try_parse_number<int>(text)) return *count;
+  const int gpus = text == "gpu" || text == "auto" ? count_gpus() : 0;
+  if (text == "cpu" || (text == "auto" && gpus == 0)) {
+    return static_cast<int>(launch::usable_cores().size());
+  }
+  if (gpus > 0) return gpus;
+  if (text == "gpu") {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} gpu: this machine has no GPU (/dev/nvidia0, or a number in "
+                            "CUDA_VISIBLE_DEVICES): give a number, or cpu",
+                            source));
+  }
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{} \"{}\": it takes the number of ranks, 1 or more; or cpu, gpu or auto",
+                          source,
+                          text));
+}
+
+std::optional<int> count_in(const Environment& environment) {
+  constexpr const char* kVariable = "PET_NPROC_PER_NODE";
+  const auto text = environment(kVariable);
+  if (!text || text->empty()) return std::nullopt;
+  return parse_rank_count(*text, kVariable);
 }
 
 Error missing_count(const std::vector<std::string>& command, const launch::Wording& wording) {

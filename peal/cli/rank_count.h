@@ -6,9 +6,19 @@
 #include <vector>
 
 #include "peal/base/error.h"
+#include "peal/config/environment.h"
 #include "peal/launch/wording.h"
 
 namespace peal::cli {
+
+/// The number of ranks that -n or PET_NPROC_PER_NODE asks for: a number, "cpu" (the cores that this
+/// process may use), "gpu" (the GPUs of this machine), or "auto" (the GPUs if there are any, else
+/// the cores). `source`: "-n". Errors: usage.
+int parse_rank_count(const std::string& text, const std::string& source);
+
+/// The number in PET_NPROC_PER_NODE, torchrun's variable for -n; nothing if it is not set.
+/// Errors: usage.
+std::optional<int> count_in(const Environment& environment);
 
 /// The value of -n; nothing if `counts`, all values that -n has, is empty.
 /// Errors: usage.

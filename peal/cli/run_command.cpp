@@ -1,5 +1,8 @@
 #include "peal/cli/run_command.h"
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -15,15 +18,15 @@
 #include "peal/cli/leading_options.h"
 #include "peal/cli/rank_count.h"
 #include "peal/config/environment.h"
-#include "peal/launch/command.h"
 #include "peal/launch/own_host.h"
+#include "peal/rendezvous/read_node_place.h"
 
 namespace peal::cli {
 namespace {
 
 constexpr double kLongestGrace = 86'400;  // seconds: a day
 
-constexpr const char* kRunSummary = "Run a command as n ranks on this machine";
+constexpr const char* kRunSummary = "Run a command as n ranks on this machine or on several hosts";
 
 /// {0}: "peal run -n"
 constexpr fmt::string_view kRunDetails =
@@ -45,7 +48,7 @@ Examples:
   {0} 2 -x OMP_NUM_THREADS=1 --bind none ./train
   {0} 2 --inject faults ./train
   {0} 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE'
-  {0} 2 -H localhost:1,127.0.0.1:1 ./train
+  {0} 4 -H node1:2,node2:2 ./train
 
 The commands peal run and horovodrun have the same options. peal run labels
 lines with [0], and horovodrun with [0]<stdout>:. A switch such as --autotune
@@ -130,6 +133,7 @@ RunCommand::RunCommand(CLI::App& app, launch::Labels labels, const launch::Wordi
   check_build_ = run_->add_flag("--check-build")
                      ->description("Show what peal can do, in Horovod's words (-cb)");
   add_options();
+  torchrun_.emplace(*run_);
   horovod_.emplace(*run_);
 }
 
@@ -159,6 +163,10 @@ void RunCommand::add_options() {
       ->type_name("FILE");
   run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
       ->type_name("cores|none");
+  run_->add_option("--peal-path",
+                   peal_path_,
+                   "Where the program peal is on other hosts (the path that it has here)")
+      ->type_name("PATH");
   run_->add_option("--grace", grace_, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
       ->type_name("SECONDS");
 }
@@ -168,16 +176,62 @@ void RunCommand::take_command(std::vector<std::string>& arguments) {
   if (i == arguments.size()) return;
   const bool marked = arguments[i] == "--";
   const auto command = arguments.begin() + static_cast<std::ptrdiff_t>(i);
-  options_.command = launch::with_interpreter({command + (marked ? 1 : 0), arguments.end()});
+  options_.command = {command + (marked ? 1 : 0), arguments.end()};
   arguments.erase(command, arguments.end());
 }
 
 int RunCommand::count_ranks(const std::vector<launch::HostSlots>& hosts) const {
   if (const auto count = parse_count(counts_, options_.wording)) return *count;
-  if (hosts.empty()) throw missing_count(options_.command, options_.wording);
+  if (hosts.empty()) {
+    if (const auto count = count_in(process_environment())) return *count;
+    throw missing_count(options_.command, options_.wording);
+  }
   int slots = 0;
   for (const launch::HostSlots& host : hosts) slots += host.slots;
   return slots;
+}
+
+/// The node of this machine, if it is one of several. A list of hosts and a discovery script say
+/// which machines the job has, so the environment does not.
+void set_node(const TorchrunValues& given,
+              const HorovodSettings& settings,
+              bool is_elastic,
+              launch::LaunchOptions& options) {
+  const rendezvous::NodeOptions node = node_options_of(given);
+  const bool has_hosts = !options.hosts.empty() || settings.has("--host-discovery-script");
+  const Environment environment =
+      has_hosts ? fixed_environment({}) : process_environment();
+  const rendezvous::Process process{.user = ::getuid(), .parent = ::getppid()};
+  options.node = rendezvous::read_node_place(node, environment, process)
+                     .value_or(rendezvous::NodePlace{});
+  if (!is_elastic || options.node.is_only()) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("this is node {} of {} ({}), and one launcher starts all ranks of an "
+                          "elastic job: name the hosts by -H, --hostfile or "
+                          "--host-discovery-script, or give --standalone",
+                          options.node.node,
+                          options.node.nodes,
+                          options.node.source));
+}
+
+bool is_this_machine(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+/// "node 1 of 2 (RANK and WORLD_SIZE): ranks 2 to 3 of 4, which meet at m:29500"
+void add_node_notice(const launch::LaunchOptions& options, std::vector<std::string>& notices) {
+  if (options.node.is_only()) return;
+  const Rank first = launch::first_rank_of(options);
+  notices.push_back(fmt::format("node {} of {} ({}): ranks {} to {} of {}, which meet at {}:{}{}",
+                                options.node.node,
+                                options.node.nodes,
+                                options.node.source,
+                                first,
+                                first + options.ranks - 1,
+                                launch::world_size_of(options),
+                                options.node.master,
+                                options.node.port,
+                                is_this_machine(options.node.master) ? ", on this machine" : ""));
 }
 
 /// -x comes last, because a later variable overrides an earlier one.
@@ -193,8 +247,10 @@ std::vector<launch::Assignment> RunCommand::variables(const HorovodSettings& set
 
 RunRequest RunCommand::request() const {
   const HorovodSettings settings = settle(horovod_->given(), read_horovod_config);
+  const TorchrunValues torchrun = torchrun_->given();
   check_controller(settings);
   launch::LaunchOptions options = options_;
+  options.command = command_of(torchrun, options_.command);
   options.hosts = hosts_of(settings);
   auto elastic = elastic_of(
       settings, parse_count(counts_, options_.wording), process_environment(), options_.wording);
@@ -206,16 +262,45 @@ RunRequest RunCommand::request() const {
   options.variables = variables(settings);
   options.ranks = elastic ? elastic->min_ranks : count_ranks(options.hosts);
   set_output(settings, options);
+  set_node(torchrun, settings, elastic.has_value(), options);
   options.binding = parse_binding(binding_);
   options.grace = parse_grace(grace_);
   check(options);
-  launch::check_own_hosts(options.hosts);
+  hide_output(torchrun, elastic.has_value(), options);
+  RunRequest request;
+  if (elastic) {
+    launch::check_own_hosts(options.hosts);
+  } else if (launch::has_other_hosts(options.hosts)) {
+    request.engine = engine(settings);
+    if (options.labels == launch::Labels::kRank) options.labels = launch::Labels::kHost;
+    if (const auto seconds = settings.number("--start-timeout")) {
+      request.patience.start = std::chrono::seconds(*seconds);
+    }
+  }
   if (elastic && elastic->discovery_script.empty()) {
     elastic->discovery_script = script_of(options.hosts, count_ranks(options.hosts));
   }
   if (elastic) check(*elastic);
-  std::vector<std::string> notices = notices_of(settings, options);
-  return {std::move(options), elastic, std::move(notices)};
+  request.notices = notices_of(settings, options);
+  const std::vector<std::string> of_torchrun = notices_of(torchrun);
+  request.notices.insert(request.notices.end(), of_torchrun.begin(), of_torchrun.end());
+  add_node_notice(options, request.notices);
+  request.options = std::move(options);
+  request.elastic = std::move(elastic);
+  return request;
+}
+
+/// The agents are the same program as this one.
+launch::agents::EngineOptions RunCommand::engine(const HorovodSettings& settings) const {
+  launch::agents::EngineOptions engine{.peal = peal_path_};
+  if (engine.peal.empty()) engine.peal = std::filesystem::read_symlink("/proc/self/exe").string();
+  if (settings.has("--ssh-port")) {
+    engine.options.insert(engine.options.end(), {"-p", settings.text("--ssh-port")});
+  }
+  if (settings.has("--ssh-identity-file")) {
+    engine.options.insert(engine.options.end(), {"-i", settings.text("--ssh-identity-file")});
+  }
+  return engine;
 }
 
 }  // namespace peal::cli

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/net/mac.h"
 #include "peal/system/own_file.h"
 
 namespace peal::launch {
@@ -19,7 +20,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSuffix = ".dump";
-constexpr const char* kNameAmongLogs = "peal.dump";
+
+/// "peal.dump", or "peal.node-1.dump"
+std::string name_among_logs(const rendezvous::NodePlace& node) {
+  return node.is_only() ? "peal.dump" : fmt::format("peal.node-{}.dump", node.node);
+}
+
+/// "JOB.dump". The ids of jobs of several nodes repeat, so their names are random.
+std::string own_name(const std::string& job, const rendezvous::NodePlace& node) {
+  if (node.is_only()) return job + kSuffix;
+  return fmt::format("node-{}.{}{}", node.node, net::random_hex(16), kSuffix);
+}
 
 /// No other user may replace a file there, since `peal why` reads it later.
 void make_own_folder(const fs::path& folder) {
@@ -54,17 +65,18 @@ void make_room(const fs::path& folder) {
 
 std::string place_for_dump(const std::string& log_directory,
                            const std::string& job,
-                           const fs::path& parent) {
-  if (!log_directory.empty()) return fs::path(log_directory) / kNameAmongLogs;
+                           const fs::path& parent,
+                           const rendezvous::NodePlace& node) {
+  if (!log_directory.empty()) return fs::path(log_directory) / name_among_logs(node);
   const fs::path folder = parent / fmt::format("peal-{}", ::geteuid());
   make_own_folder(folder);
   make_room(folder);
-  return folder / (job + kSuffix);
+  return folder / own_name(job, node);
 }
 
-void remove_former_dump(const std::string& log_directory) {
+void remove_former_dump(const std::string& log_directory, const rendezvous::NodePlace& node) {
   if (log_directory.empty()) return;
-  remove_own_file(fs::path(log_directory) / kNameAmongLogs);
+  remove_own_file(fs::path(log_directory) / name_among_logs(node));
 }
 
 }  // namespace peal::launch

@@ -34,6 +34,15 @@ TEST(DumpPlaceTest, ALogDirectoryHoldsTheDump) {
   EXPECT_EQ(place_for_dump("logs", "f00d", "/no/such/folder"), "logs/peal.dump");
 }
 
+TEST(DumpPlaceTest, NodesThatShareAFolderHaveDifferentDumps) {
+  const rendezvous::NodePlace node{.nodes = 2, .node = 1};
+  EXPECT_EQ(place_for_dump("logs", "f00d", "/no/such/folder", node), "logs/peal.node-1.dump");
+  const PrivateFolder parent("peal-test.");
+  const std::string first = place_for_dump("", "f00d", parent.path(), node);
+  EXPECT_THAT(first, HasSubstr("/node-1."));
+  EXPECT_NE(place_for_dump("", "f00d", parent.path(), node), first);
+}
+
 TEST(DumpPlaceTest, WithoutLogsTheDumpIsInAPrivateFolder) {
   const PrivateFolder parent("peal-test.");
   EXPECT_EQ(place_for_dump("", "f00d", parent.path()), folder_in(parent.path()) / "f00d.dump");

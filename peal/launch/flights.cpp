@@ -9,10 +9,28 @@
 
 #include "peal/base/error.h"
 #include "peal/config/config.h"
+#include "peal/observe/flight_folder.h"
+#include "peal/observe/record_holder.h"
+#include "peal/system/own_file.h"
 
 namespace peal::launch {
 
-Flights::Flights(const Variables& variables) {
+namespace {
+
+void remove_records_of_own_ranks(const std::string& folder, const LaunchOptions& options) {
+  const Rank first = first_rank_of(options);
+  for (Rank rank = first; rank < first + options.ranks; ++rank) {
+    observe::remove_end_file(folder, rank);
+    const std::string record = observe::flight_file_in(folder, rank);
+    if (observe::holder_of_record(record) == observe::RecordHolder::kNobody) {
+      remove_own_file(record);
+    }
+  }
+}
+
+}  // namespace
+
+Flights::Flights(const Variables& variables, const LaunchOptions& options) {
   if (const auto named = variables.find(kFlightDirVariable); named != variables.end()) {
     folder_ = named->second;
     if (folder_.empty()) return;
@@ -20,7 +38,11 @@ Flights::Flights(const Variables& variables) {
     if (::access(folder_.c_str(), W_OK | X_OK) != 0) {
       problem_ = system_error(kFlightDirVariable + (" names " + folder_), errno).message();
     }
-    observe::remove_end_files(folder_);
+    if (options.node.is_only()) {
+      observe::remove_end_files(folder_);
+    } else {
+      remove_records_of_own_ranks(folder_, options);
+    }
     return;
   }
   try {

@@ -26,8 +26,10 @@ struct RecordPlace {
 class Flights final {
  public:
   /// `variables`: the environment that the user has set for the ranks. If they name a folder,
-  /// removes the ends that earlier launches left there.
-  explicit Flights(const Variables& variables);
+  /// removes the ends that earlier launches left there. If this is one of several nodes, removes
+  /// only ends and records of its own ranks: other nodes may use the folder too, and earlier jobs
+  /// may have had the same id.
+  explicit Flights(const Variables& variables, const LaunchOptions& options = {});
 
   /// For JobContext::flights; empty if the user has named a folder, or if no folder can be created.
   std::string private_folder() const;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/observe/end_file.h"
+#include "peal/observe/testing/flight_files.h"
 
 namespace peal::launch {
 namespace {
@@ -34,6 +35,26 @@ TEST(FlightsTest, ANamedFolderStaysButLosesTheEndsOfEarlierLaunches) {
     leave_end({flights.folder(), kFlightsJob}, {.rank = 1, .pid = 8, .status = 9});
   }
   EXPECT_EQ(observe::try_read_end_file({named.path(), kFlightsJob}, 1)->pid, 8u);
+}
+
+TEST(FlightsTest, ANodeRemovesOnlyWhatItsOwnRanksHaveLeftInANamedFolder) {
+  const PrivateFolder named("peal-test.");
+  const observe::EndPlace place{named.path(), kFlightsJob};
+  for (const Rank rank : {0, 1, 2, 3}) {
+    leave_end(place, {.rank = rank});
+    observe::FlightRecorder::make(observe::small_record(named.path(), rank));
+  }
+  LaunchOptions options;
+  options.ranks = 2;
+  options.node = {.nodes = 2, .node = 1};
+  const Flights flights(Variables{{"PEAL_FLIGHT_DIR", named.path()}}, options);
+  for (const Rank rank : {0, 1, 2, 3}) {
+    const bool is_of_another_node = rank < 2;
+    EXPECT_EQ(observe::try_read_end_file(place, rank).has_value(), is_of_another_node) << rank;
+    EXPECT_EQ(std::filesystem::exists(observe::flight_file_in(named.path(), rank)),
+              is_of_another_node)
+        << rank;
+  }
 }
 
 TEST(FlightsTest, AFolderThatCannotBeWrittenIsNamed) {

@@ -27,9 +27,9 @@ enum class Starts : unsigned char {
 struct GuardDuty {
   std::vector<RankCommand> ranks{};  // each with another number in `rank`
   RankFunction function{};           // what the ranks run; empty: their programs
-  std::vector<int> outputs{};        // [2 r] and [2 r + 1]: stdout and stderr of rank r
+  std::vector<int> outputs{};        // [2 i] and [2 i + 1]: stdout and stderr of ranks[i]
   pid_t terminal_group =
-      0;            // rank 0 joins this process group, to read the terminal; 0: it does not
+      0;            // the first rank joins this process group, to read the terminal; 0: it does not
   sigset_t mask{};  // the ranks' signal mask
   Timeout grace{};
   int orders = -1;  // a unix socket, or a pipe end if no rank is started later

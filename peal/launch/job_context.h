@@ -5,16 +5,18 @@
 #include <string>
 
 #include "peal/base/secret.h"
+#include "peal/rendezvous/node_place.h"
 #include "peal/system/fd.h"
 
 namespace peal::launch {
 
 struct JobContext {
-  std::string id{};        // PEAL_JOB: distinguishes jobs on one machine
-  Secret secret{};         // PEAL_SECRET, unless the user set one
-  std::uint16_t port = 0;  // MASTER_PORT, free on this machine
-  std::string flights{};   // PEAL_FLIGHT_DIR, unless the user set one; empty: no folder
-  int terminal_width = 0;  // PEAL_TERMINAL_WIDTH: columns for a rank's line; 0: no terminal
+  std::string id{};                // PEAL_JOB: distinguishes jobs on one machine
+  Secret secret{};                 // PEAL_SECRET, unless the user set one; empty: none
+  std::string host = "127.0.0.1";  // MASTER_ADDR
+  std::uint16_t port = 0;          // MASTER_PORT
+  std::string flights{};           // PEAL_FLIGHT_DIR, unless the user set one; empty: no folder
+  int terminal_width = 0;          // PEAL_TERMINAL_WIDTH: columns for a rank's line; 0: no terminal
   friend bool operator==(const JobContext&, const JobContext&) = default;
 };
 
@@ -24,8 +26,13 @@ struct NewJobContext {
   Fd port;
 };
 
-/// Makes the values of a job, with a random id and secret and a free port of 127.0.0.1. Errors:
-/// resource.
-NewJobContext make_job_context();
+/// Makes the values of a job on this machine, with a random id and secret and a free port of
+/// 127.0.0.1. If `node` has a port, this is the port, and it is not reserved.
+/// On several nodes, each node makes the values, and all nodes must make the same. So there is no
+/// secret. The id is `given_id`. If that is empty, the id is made of the launcher's name for the
+/// job, the number of nodes and the port.
+/// Errors: resource.
+NewJobContext make_job_context(const rendezvous::NodePlace& node = {},
+                               const std::string& given_id = "");
 
 }  // namespace peal::launch

@@ -21,6 +21,7 @@
 #include "peal/base/error.h"
 #include "peal/base/testing/quickest.h"
 #include "peal/launch/tail.h"
+#include "peal/system/private_folder.h"
 
 namespace peal::launch {
 namespace {
@@ -89,12 +90,12 @@ class Fifo {
   std::filesystem::path folder_;
 };
 
-Outcome launch(const LaunchOptions& options) {
+Outcome launch(const LaunchOptions& options, const std::string& program = "/bin/sh") {
   const TemporaryFile out = temporary_file();
   const TemporaryFile err = temporary_file();
   const auto ranks = plan_ranks(options,
                                 JobContext{.id = "test", .secret = Secret("hush"), .port = 4711},
-                                "/bin/sh",
+                                program,
                                 divide_cores(usable_cores(), options.ranks),
                                 process_variables());
   Outcome outcome{.report = run(options, ranks, {::fileno(out.get())}, {::fileno(err.get())}),
@@ -114,6 +115,26 @@ TEST(LauncherTest, EachRankGetsItsRankAndWorldSize) {
   EXPECT_EQ(outcome.report.ends.size(), 3u);
 }
 
+TEST(LauncherTest, TheRanksOfANodeHaveTheirNumbersInTheWholeJobEverywhere) {
+  const PrivateFolder logs("peal-test.");
+  LaunchOptions options = shell(2, "echo rank $RANK of $WORLD_SIZE; [ $RANK = 4 ] || exit 3");
+  options.node = {.nodes = 3, .node = 2, .master = "m", .port = 29500};
+  options.log_directory = logs.path();
+  const Outcome outcome = launch(options);
+  EXPECT_THAT(outcome.out, UnorderedElementsAre("[4] rank 4 of 6", "[5] rank 5 of 6"));
+  EXPECT_THAT(describe(outcome.report), HasSubstr("peal: the last lines of rank 5:\n  | rank 5"));
+  EXPECT_EQ(outcome.report.node, 2);
+  std::ifstream log(logs.path() / "rank-5.out");
+  EXPECT_THAT(lines_of(log), ElementsAre("rank 5 of 6"));
+}
+
+TEST(LauncherTest, AFailedStartOnANodeNamesTheProgram) {
+  LaunchOptions options = shell(2, "");
+  options.node = {.nodes = 2, .node = 1, .master = "m", .port = 29500};
+  const Outcome outcome = launch(options, "/etc/passwd");
+  EXPECT_THAT(describe(outcome.report), HasSubstr("cannot start rank 2: /etc/passwd"));
+}
+
 TEST(LauncherTest, StdoutAndStderrStaySeparate) {
   const Outcome outcome = launch(shell(1, "echo to out; echo to err >&2"));
   EXPECT_THAT(outcome.out, ElementsAre("[0] to out"));
@@ -124,6 +145,21 @@ TEST(LauncherTest, WithoutLabelsLinesAreUnchanged) {
   LaunchOptions options = shell(2, "echo same");
   options.labels = Labels::kNone;
   EXPECT_THAT(launch(options).out, ElementsAre("same", "same"));
+}
+
+TEST(LauncherTest, HiddenOutputIsLoggedAndQuotedInTheReport) {
+  const PrivateFolder logs("peal-test.");
+  LaunchOptions options = shell(2, "echo out $RANK; echo err $RANK >&2; [ $RANK = 2 ] || exit 3");
+  options.node = {.nodes = 2, .node = 1, .master = "m", .port = 29500};
+  options.log_directory = logs.path();
+  options.hidden_out = {1};
+  options.hidden_err = {0, 1};
+  const Outcome outcome = launch(options);
+  EXPECT_THAT(outcome.out, ElementsAre("[2] out 2"));
+  EXPECT_THAT(outcome.err, IsEmpty());
+  std::ifstream log(logs.path() / "rank-3.out");
+  EXPECT_THAT(lines_of(log), ElementsAre("out 3"));
+  EXPECT_THAT(describe(outcome.report), HasSubstr("  | out 3\n"));
 }
 
 TEST(LauncherTest, LinesStayWholeAndInOrderWhenRanksWriteConcurrently) {

@@ -8,12 +8,14 @@
 #include "peal/base/clock.h"
 #include "peal/launch/host_plan.h"
 #include "peal/launch/wording.h"
+#include "peal/rendezvous/node_place.h"
 
 namespace peal::launch {
 
 /// The label before each line of a rank.
 enum class Labels : unsigned char {
   kRank,    // "[0] "
+  kHost,    // "[n2:0] ": the host and the rank
   kStream,  // "[0]<stdout>:", as horovodrun
   kNone,
 };
@@ -44,13 +46,16 @@ struct Assignment {
 inline constexpr int kMostRanks = 32'768;
 
 struct LaunchOptions {
-  std::vector<std::string> command;  // the program and its arguments; looked up in PATH
-  int ranks = 1;
+  std::vector<std::string> command;   // the program and its arguments; looked up in PATH
+  int ranks = 1;                      // that this launch starts
   std::vector<HostSlots> hosts = {};  // names of this machine; empty: "localhost"
+  rendezvous::NodePlace node = {};    // each node starts `ranks` ranks of the job
   Labels labels = Labels::kRank;
   Timestamps timestamps = Timestamps::kOff;
   Binding binding = Binding::kCores;
   std::vector<Assignment> variables;  // override inherited variables and defaults
+  std::vector<int> hidden_out{};      // local ranks whose stdout is not shown, only logged
+  std::vector<int> hidden_err{};      // the same for stderr
   std::string log_directory;          // for the output of each rank; empty: no logs
   LogNames log_names = LogNames::kFiles;
   Wording wording = {};
@@ -60,9 +65,15 @@ struct LaunchOptions {
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 
-/// Rejects a missing command, less than one rank or too many, more ranks than slots, and a negative
-/// grace. Also rejects a variable by which the launcher sets the identity of a rank or the address
-/// of its peers. Errors: usage; the text tells the user what to do.
+/// The rank of the job that is the first of this launch.
+Rank first_rank_of(const LaunchOptions& options);
+/// The ranks of all nodes.
+int world_size_of(const LaunchOptions& options);
+
+/// Rejects a missing command, less than one rank or too many, more ranks than slots, hosts for
+/// one of several nodes, and a negative grace. Also rejects a variable by which the launcher sets
+/// the identity of a rank or the address of its peers. Errors: usage; the text tells the user what
+/// to do.
 void check(const LaunchOptions& options);
 
 }  // namespace peal::launch

@@ -23,8 +23,13 @@ namespace {
 /// "rank-3", or "rank.03" as in horovodrun.
 std::string log_name(const LaunchOptions& options, Rank rank) {
   if (options.log_names == LogNames::kFiles) return fmt::format("rank-{}", rank);
-  const auto width = fmt::formatted_size("{}", options.ranks - 1);
+  const auto width = fmt::formatted_size("{}", world_size_of(options) - 1);
   return fmt::format("rank.{:0{}}", rank, width);
+}
+
+Display display_of(const LaunchOptions& options, int local_rank, Channel channel) {
+  const auto& hidden = channel == Channel::kOut ? options.hidden_out : options.hidden_err;
+  return std::ranges::count(hidden, local_rank) > 0 ? Display::kHide : Display::kShow;
 }
 
 /// The descriptors of a launch: for both streams of each rank, two pipe ends and a log.
@@ -44,9 +49,11 @@ int line_width(const LaunchOptions& options, const Target& out) {
 }
 
 Outputs::Outputs(const LaunchOptions& options, Target out, Target err)
-    : screen_(out, err), tails_(static_cast<std::size_t>(options.ranks)) {
+    : first_rank_(first_rank_of(options)),
+      screen_(out, err),
+      tails_(static_cast<std::size_t>(options.ranks)) {
   allow_open_files(descriptors_of(options), fmt::format("starting {} ranks", options.ranks));
-  for (Rank rank = 0; rank < options.ranks; ++rank) {
+  for (Rank rank = first_rank_; rank < first_rank_ + options.ranks; ++rank) {
     add_stream(options, rank, Channel::kOut);
     add_stream(options, rank, Channel::kErr);
   }
@@ -60,13 +67,14 @@ void Outputs::add_stream(const LaunchOptions& options, Rank rank, Channel channe
       .pipe = std::move(pipe->reader),
       .log = {},
       .channel = channel,
-      .label = label_of(options.labels, rank, channel),
+      .label = label_of(options, rank, channel),
       .timestamps = options.timestamps,
-      .progress = rank == 0 ? Progress::kShow : Progress::kHide,
+      .progress = rank == first_rank_ ? Progress::kShow : Progress::kHide,
+      .display = display_of(options, rank - first_rank_, channel),
   };
   writers_.push_back(std::move(pipe->writer));
   way.log = open_log(options, log_name(options, rank), channel);
-  Tail& tail = tails_[static_cast<std::size_t>(rank)];
+  Tail& tail = tails_[index_of(rank)];
   streams_.push_back(std::make_unique<RankStream>(std::move(way), screen_, tail));
 }
 
@@ -108,7 +116,7 @@ std::vector<LostOutput> Outputs::lost() const {
 }
 
 std::vector<std::string> Outputs::last_lines(Rank rank) const {
-  return tails_[static_cast<std::size_t>(rank)].lines();
+  return tails_[index_of(rank)].lines();
 }
 
 }  // namespace peal::launch

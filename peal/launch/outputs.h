@@ -19,8 +19,8 @@
 
 namespace peal::launch {
 
-/// For JobContext::terminal_width: the columns for a rank's line on the terminal `out`; 0 if `out` is not
-/// a terminal.
+/// For JobContext::terminal_width: the columns for a rank's line on the terminal `out`; 0 if `out`
+/// is not a terminal.
 int line_width(const LaunchOptions& options, const Target& out);
 
 class Outputs final {
@@ -28,8 +28,9 @@ class Outputs final {
   /// Errors: resource (descriptors, the log directory).
   Outputs(const LaunchOptions& options, Target out, Target err);
 
-  /// The pipe ends of rank r: [2 r] its stdout, [2 r + 1] its stderr. The process that starts the
-  /// ranks gets them. Then call `close_writers`, so that the end of an output is noticed.
+  /// The pipe ends of the i-th rank: [2 i] its stdout, [2 i + 1] its stderr. The process that
+  /// starts the ranks gets them. Then call `close_writers`, so that the end of an output is
+  /// noticed.
   std::vector<int> writers() const;
   void close_writers() { writers_.clear(); }
 
@@ -51,7 +52,9 @@ class Outputs final {
 
  private:
   void add_stream(const LaunchOptions& options, Rank rank, Channel channel);
+  std::size_t index_of(Rank rank) const { return static_cast<std::size_t>(rank - first_rank_); }
 
+  const Rank first_rank_;
   Screen screen_;
   std::vector<Tail> tails_;
   std::vector<std::unique_ptr<RankStream>> streams_;

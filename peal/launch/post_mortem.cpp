@@ -13,6 +13,7 @@
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
 #include "peal/launch/dump_place.h"
+#include "peal/launch/other_node.h"
 #include "peal/observe/dump.h"
 #include "peal/observe/end_file.h"
 #include "peal/observe/flight_file.h"
@@ -43,6 +44,7 @@ void add_flight(const std::string& path, const std::string& job, Records& record
   }
 }
 
+/// Those of all nodes, because a folder that the user has named may be shared.
 Records read_records(const std::string& folder, const std::string& job, int ranks) {
   Records records;
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -91,6 +93,19 @@ bool shows_nothing_new(const observe::Diagnosis& diagnosis,
          });
 }
 
+/// If the cause is on another node, no rank of this node is one.
+void name_other_node(const observe::Diagnosis& diagnosis,
+                     std::span<const observe::Flight> flights,
+                     const LaunchOptions& options,
+                     PostMortem& found) {
+  const auto cause = cause_on_other_node(diagnosis, flights, options);
+  if (!cause) return;
+  found.sentence = cause->sentence;
+  found.causes = {cause->rank};
+  found.victims = cause->victims;
+  found.other_node = cause->node;
+}
+
 }  // namespace
 
 std::optional<PostMortem> examine(const LaunchReport& report,
@@ -103,7 +118,7 @@ std::optional<PostMortem> examine(const LaunchReport& report,
   }
   PostMortem found;
   try {
-    Records records = read_records(place.folder, job, options.ranks);
+    Records records = read_records(place.folder, job, world_size_of(options));
     if (records.flights.empty()) return std::nullopt;
     name_exceptions(report, records.ends);
     if (main_failure(report) != nullptr) {
@@ -114,11 +129,13 @@ std::optional<PostMortem> examine(const LaunchReport& report,
       }
       if (shows_nothing_new(diagnosis, records.flights)) return found;
       found.sentence = diagnosis.sentence;
+      name_other_node(diagnosis, records.flights, options, found);
     }
     if (!place.is_private) {
       found.records = place.folder;
     } else {
-      const std::string path = place_for_dump(options.log_directory, job, folder_of_the_system());
+      const std::string path =
+          place_for_dump(options.log_directory, job, folder_of_the_system(), options.node);
       observe::write_dump(path, records.files, records.ends);
       found.records = path;
     }

@@ -18,14 +18,36 @@ bool sets(const LaunchOptions& options, std::string_view name) {
   return std::ranges::count(options.variables, name, &Assignment::name) > 0;
 }
 
+struct Group {
+  int index = 0;
+  int count = 1;
+};
+
+/// The host of the rank among the hosts of the job. Each node counts as a host.
+Group group_of(const LaunchOptions& options, const HostPlan& plan, Rank local) {
+  if (!options.node.is_only()) return {options.node.node, options.node.nodes};
+  const auto own = std::ranges::find_if(
+      plan.blocks, [&](const HostBlock& block) { return local < block.first + block.ranks; });
+  return {static_cast<int>(own - plan.blocks.begin()), static_cast<int>(plan.blocks.size())};
+}
+
 /// The variables that say which rank of which size a process is, in torch's and Horovod's names.
 void set_place(const LaunchOptions& options, Rank rank, Variables& variables) {
-  const RankPlace place = place_of(plan_hosts(options.hosts, options.ranks), rank);
+  const HostPlan plan = plan_hosts(options.hosts, options.ranks);
+  const Rank local = rank - first_rank_of(options);
+  const Group group = group_of(options, plan, local);
+  RankPlace place = place_of(plan, local);
+  if (!options.node.is_only()) {  // all nodes have the same number of ranks
+    place.cross_rank = group.index;
+    place.cross_size = group.count;
+  }
   variables["RANK"] = variables["HOROVOD_RANK"] = fmt::format("{}", rank);
-  variables["WORLD_SIZE"] = variables["HOROVOD_SIZE"] = fmt::format("{}", options.ranks);
+  variables["WORLD_SIZE"] = variables["HOROVOD_SIZE"] = fmt::format("{}", world_size_of(options));
   variables["LOCAL_RANK"] = variables["HOROVOD_LOCAL_RANK"] = fmt::format("{}", place.local_rank);
   variables["LOCAL_WORLD_SIZE"] = variables["HOROVOD_LOCAL_SIZE"] =
       fmt::format("{}", place.local_size);
+  variables["GROUP_RANK"] = variables["NODE_RANK"] = fmt::format("{}", group.index);
+  variables["GROUP_WORLD_SIZE"] = fmt::format("{}", group.count);
   variables["HOROVOD_CROSS_RANK"] = fmt::format("{}", place.cross_rank);
   variables["HOROVOD_CROSS_SIZE"] = fmt::format("{}", place.cross_size);
   variables["HOROVOD_HOSTNAME"] = place.host;
@@ -51,7 +73,7 @@ Variables make_environment(const LaunchOptions& options,
                            const Variables& inherited) {
   Variables variables = inherited;
   set_place(options, rank, variables);
-  variables["MASTER_ADDR"] = "127.0.0.1";
+  variables["MASTER_ADDR"] = job.host;
   variables["MASTER_PORT"] = fmt::format("{}", job.port);
   variables["PEAL_JOB"] = job.id;
   // An empty secret is a mistake, from a script whose own variable is empty: treat it as unset.
@@ -73,7 +95,7 @@ Variables make_environment(const LaunchOptions& options,
   // Python buffers output into a pipe, and a crash would lose the last lines.
   variables.try_emplace("PYTHONUNBUFFERED", "1");
   for (const Assignment& added : options.variables) variables[added.name] = added.value;
-  variables[kLaunchMark] = launch_mark(fixed_environment(variables), rank, options.ranks);
+  variables[kLaunchMark] = launch_mark(fixed_environment(variables), rank, world_size_of(options));
   return variables;
 }
 
@@ -83,8 +105,9 @@ std::vector<RankCommand> plan_ranks(const LaunchOptions& options,
                                     const std::vector<CoreShare>& shares,
                                     const Variables& inherited) {
   std::vector<RankCommand> ranks;
-  for (Rank rank = 0; rank < options.ranks; ++rank) {
-    const CoreShare& share = shares[static_cast<std::size_t>(rank)];
+  for (int local = 0; local < options.ranks; ++local) {
+    const Rank rank = first_rank_of(options) + local;
+    const CoreShare& share = shares[static_cast<std::size_t>(local)];
     ranks.push_back(RankCommand{
         .rank = rank,
         .program = program,

@@ -21,19 +21,21 @@ struct RankCommand {
   std::vector<std::string> arguments;  // the first is the program as the user named it
   Variables environment;               // complete
   std::vector<int> cpus;               // to bind to; empty: not bound
+  std::string host = {};               // where an agent starts it; empty: this machine
   friend bool operator==(const RankCommand&, const RankCommand&) = default;
 };
 
 /// The environment of this process, for `plan_ranks`.
 Variables process_variables();
 
-/// The environment of rank `rank`, from these layers; a later layer overrides an earlier one:
+/// The environment of rank `rank` of the job, from these layers; a later layer overrides an earlier
+/// one:
 ///   1. OMP_NUM_THREADS, PYTHONUNBUFFERED, PEAL_FLIGHT_DIR (if the job has one), and PEAL_SECRET
 ///      (unless PEAL_SECRET_FILE is set)
 ///   2. `inherited`
-///   3. RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and Horovod's names for these
-///      (kHorovodPlace), by the host of the rank; MASTER_ADDR, MASTER_PORT, PEAL_JOB and, on a
-///      terminal, PEAL_TERMINAL_WIDTH
+///   3. RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, NODE_RANK and
+///      Horovod's names for these (kHorovodPlace), by the host or the node of the rank;
+///      MASTER_ADDR, MASTER_PORT, PEAL_JOB and, on a terminal, PEAL_TERMINAL_WIDTH
 ///   4. the options' variables; PEAL_SECRET_FILE among them removes an inherited PEAL_SECRET
 /// PEAL_LAUNCHED marks the result (config/launch_mark.h).
 Variables make_environment(const LaunchOptions& options,
@@ -42,8 +44,8 @@ Variables make_environment(const LaunchOptions& options,
                            int threads,
                            const Variables& inherited);
 
-/// One command per rank, in rank order. `program` is the path of options.command.front(). `shares`
-/// is the result of divide_cores for options.ranks ranks.
+/// One command per rank of this node, in rank order. `program` is the path of
+/// options.command.front(). `shares` is the result of divide_cores for options.ranks ranks.
 std::vector<RankCommand> plan_ranks(const LaunchOptions& options,
                                     const JobContext& job,
                                     const std::string& program,

@@ -36,6 +36,9 @@ TEST(RankCommandTest, ARankFindsItsRankAndTheAddressOfItsPeers) {
                               {"WORLD_SIZE", "2"},
                               {"LOCAL_RANK", "1"},
                               {"LOCAL_WORLD_SIZE", "2"},
+                              {"GROUP_RANK", "0"},
+                              {"GROUP_WORLD_SIZE", "1"},
+                              {"NODE_RANK", "0"},
                               {"HOROVOD_RANK", "1"},
                               {"HOROVOD_SIZE", "2"},
                               {"HOROVOD_LOCAL_RANK", "1"},
@@ -63,6 +66,8 @@ TEST(RankCommandTest, LocalAndCrossRanksFollowTheHosts) {
                                              {"WORLD_SIZE", "3"},
                                              {"LOCAL_RANK", "0"},
                                              {"LOCAL_WORLD_SIZE", "1"},
+                                             {"GROUP_RANK", "1"},
+                                             {"GROUP_WORLD_SIZE", "2"},
                                              {"HOROVOD_RANK", "2"},
                                              {"HOROVOD_SIZE", "3"},
                                              {"HOROVOD_LOCAL_RANK", "0"},
@@ -72,6 +77,60 @@ TEST(RankCommandTest, LocalAndCrossRanksFollowTheHosts) {
                                              {"HOROVOD_HOSTNAME", "127.0.0.1"}}) {
     EXPECT_THAT(variables, Contains(Pair(name, value)));
   }
+}
+
+LaunchOptions node_1_of_3() {
+  LaunchOptions options = two_ranks();
+  options.node = {.nodes = 3, .node = 1, .master = "m", .port = 29500, .source = "the test"};
+  return options;
+}
+
+TEST(RankCommandTest, TheRanksOfANodeAreNumberedAfterThoseOfTheNodesBeforeIt) {
+  const LaunchOptions options = node_1_of_3();
+  const JobContext job = make_job_context(options.node).job;
+  const auto ranks = plan_ranks(options, job, "/opt/train", divide_cores({{{0}}, {{1}}}, 2), {});
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_EQ(ranks[0].rank, 2);
+  EXPECT_EQ(ranks[1].rank, 3);
+  EXPECT_THAT(ranks[1].cpus, ElementsAre(1));
+  for (const auto& [name, value] : Variables{{"RANK", "3"},
+                                             {"WORLD_SIZE", "6"},
+                                             {"LOCAL_RANK", "1"},
+                                             {"LOCAL_WORLD_SIZE", "2"},
+                                             {"GROUP_RANK", "1"},
+                                             {"GROUP_WORLD_SIZE", "3"},
+                                             {"NODE_RANK", "1"},
+                                             {"HOROVOD_RANK", "3"},
+                                             {"HOROVOD_SIZE", "6"},
+                                             {"HOROVOD_LOCAL_RANK", "1"},
+                                             {"HOROVOD_LOCAL_SIZE", "2"},
+                                             {"HOROVOD_CROSS_RANK", "1"},
+                                             {"HOROVOD_CROSS_SIZE", "3"},
+                                             {"MASTER_ADDR", "m"},
+                                             {"MASTER_PORT", "29500"}}) {
+    EXPECT_THAT(ranks[1].environment, Contains(Pair(name, value)));
+  }
+  EXPECT_EQ(relation(fixed_environment(ranks[1].environment), 3, 6), Relation::kRank);
+}
+
+TEST(RankCommandTest, AllNodesMakeTheSameJobAndNoSecret) {
+  rendezvous::NodePlace place = node_1_of_3().node;
+  const JobContext one = make_job_context(place).job;
+  place.node = 2;
+  place.master = "localhost";  // as some launchers call it on the node itself
+  EXPECT_EQ(make_job_context(place).job.id, one.id);
+  place.job = "4711.0";
+  EXPECT_NE(make_job_context(place).job.id, one.id);
+  EXPECT_EQ(make_job_context(place, "mine").job.id, "mine");
+  EXPECT_TRUE(one.secret.empty());
+  EXPECT_THAT(make_environment(node_1_of_3(), one, 2, 1, {}), Not(Contains(Key("PEAL_SECRET"))));
+}
+
+TEST(RankCommandTest, OneNodeWithAPortMeetsThere) {
+  const JobContext job = make_job_context({.port = 29511}).job;
+  EXPECT_EQ(job.host, "127.0.0.1");
+  EXPECT_EQ(job.port, 29511);
+  EXPECT_FALSE(job.secret.empty());
 }
 
 TEST(RankCommandTest, RanksOfTwoHostsOnThisMachineAreBoundToDifferentCores) {
@@ -216,6 +275,13 @@ TEST(OptionsTest, InvalidOptionsAreRejectedAndTheErrorSaysWhatToDo) {
   options = two_ranks();
   options.hosts = {{"localhost", 1}};
   EXPECT_THAT(refusal(options), HasSubstr("Requested more processes (2)"));
+  options = node_1_of_3();
+  EXPECT_EQ(refusal(options), "");
+  options.hosts = {{"localhost", 2}};
+  EXPECT_THAT(refusal(options), HasSubstr("this is node 1 of 3 (the test)"));
+  options = node_1_of_3();
+  options.ranks = kMostRanks / 2;
+  EXPECT_THAT(refusal(options), HasSubstr("3 nodes of 16384 ranks are more than 32768 ranks"));
   options = two_ranks();
   options.command.clear();
   EXPECT_THAT(refusal(options), HasSubstr("no command"));

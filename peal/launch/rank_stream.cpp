@@ -25,6 +25,7 @@ void RankStream::read_some() {
   const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
   way_.log.append(bytes);
   splitter_.feed(bytes);
+  if (way_.display == Display::kHide) return;
   // A prompt, or the current state of a progress bar.
   if (way_.progress == Progress::kShow && !splitter_.unfinished().empty()) {
     screen_.preview(way_.channel, prefix(), splitter_.unfinished());
@@ -43,7 +44,7 @@ void RankStream::take(LineEnd end, std::string_view line) {
   } else {
     tail_.add(line);
   }
-  screen_.line(way_.channel, prefix(), line);
+  if (way_.display == Display::kShow) screen_.line(way_.channel, prefix(), line);
 }
 
 std::string RankStream::prefix() const {

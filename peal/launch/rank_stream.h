@@ -20,6 +20,9 @@ enum class Progress : unsigned char {
   kHide,  // only the final line, when the newline comes
 };
 
+/// Whether the lines come to the screen. Logs and last lines get them in any case.
+enum class Display : unsigned char { kShow, kHide };
+
 class RankStream final {
  public:
   struct Way {
@@ -29,6 +32,7 @@ class RankStream final {
     std::string label{};  // before each line on the screen
     Timestamps timestamps = Timestamps::kOff;
     Progress progress = Progress::kHide;
+    Display display = Display::kShow;
   };
   /// `screen` and `tail` must outlive it.
   RankStream(Way way, Screen& screen, Tail& tail);

@@ -30,7 +30,9 @@ struct ProcessEnd {
   int status = 0;    // as waitpid(2) gives it
   Duration after{};  // since the start
   EndedBy ended_by = EndedBy::kItself;
-  bool was_stopped = false;               // stopped by a signal when the launcher asked it to end
+  bool was_stopped = false;  // stopped by a signal when the launcher asked it to end
+  std::string host{};        // of a job on several hosts
+  std::string lost{};  // why the host was lost; then the status is not known, and counts as SIGKILL
   std::vector<std::string> last_lines{};  // of its output, if it failed by itself
   friend bool operator==(const ProcessEnd&, const ProcessEnd&) = default;
 };
@@ -48,6 +50,7 @@ struct PostMortem {
   std::string sentence{};       // the cause; empty if no rank failed by itself
   std::vector<Rank> causes{};   // the ranks that caused it, by `peal why`
   std::vector<Rank> victims{};  // ranks whose first error is the loss of another rank
+  std::optional<int> other_node{};  // the node of the cause, if it is another node
   std::string records{};        // the path of the records, for `peal why`; empty: not kept
   std::string problem{};        // why records or sentence are missing; empty: no problem
   friend bool operator==(const PostMortem&, const PostMortem&) = default;
@@ -63,6 +66,8 @@ struct LaunchReport {
   int survivors = 0;           // processes that SIGKILL did not end
   int cut_short = 0;           // the signal that cut the grace short; 0: none
   Timeout grace{};
+  int node = 0;  // the ranks are those of this node, one of `nodes`
+  int nodes = 1;
   std::vector<LostOutput> lost_output;
   std::optional<PostMortem> post_mortem;  // nothing: no records, or no failure
   friend bool operator==(const LaunchReport&, const LaunchReport&) = default;

@@ -57,4 +57,8 @@ void remove_end_files(const std::string& folder) {
   }
 }
 
+void remove_end_file(const std::string& folder, Rank rank) {
+  remove_own_file(end_file_in(folder, rank));
+}
+
 }  // namespace peal::observe

@@ -44,5 +44,7 @@ std::optional<RankEnd> await_end_file(const EndPlace& place, Rank rank, Deadline
 
 /// Removes the end files that earlier jobs of this user left in the folder, and nothing else.
 void remove_end_files(const std::string& folder);
+/// Removes the end file of the rank, if it is a file of this user.
+void remove_end_file(const std::string& folder, Rank rank);
 
 }  // namespace peal::observe

@@ -9,7 +9,9 @@
 
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
+#include "peal/rendezvous/node_variables.h"
 #include "peal/rendezvous/nodelist.h"
+#include "peal/rendezvous/slurm_step.h"
 
 namespace peal::rendezvous {
 namespace {
@@ -66,33 +68,9 @@ constexpr std::array kConventions = {
     Convention{Launcher::kMpich, "MPICH", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "", ""},
 };
 
-/// A number and where it comes from, for errors: "RANK=3".
-struct Number {
-  int value = 0;
-  std::string origin;
-};
-
 std::optional<Number> argument(std::optional<int> value, std::string_view name) {
   if (!value) return std::nullopt;
   return Number{*value, fmt::format("{}={}", name, *value)};
-}
-
-std::optional<Number> variable(const Environment& environment, const std::string& name) {
-  const auto text = environment(name);
-  if (!text) return std::nullopt;
-  const auto value = try_parse_number<int>(*text);
-  if (!value) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format(
-            "{}=\"{}\" is not a number: set it to a whole number, or do not set it", name, *text));
-  }
-  return Number{*value, fmt::format("{}={}", name, *value)};
-}
-
-/// A batch script of Slurm has the variables of a task, but is not a task.
-bool is_slurm_script(const Environment& environment) {
-  return environment("ENVIRONMENT") == "BATCH" && !environment("SLURM_STEP_ID");
 }
 
 const Convention* find_convention(const Environment& environment) {
@@ -105,13 +83,13 @@ const Convention* find_convention(const Environment& environment) {
 }
 
 std::optional<Number> slurm_local_size(const Environment& environment) {
-  const auto node = variable(environment, "SLURM_NODEID");
+  const auto node = number_variable(environment, "SLURM_NODEID");
   for (const char* name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
     const auto list = environment(name);
     if (!list || !node) continue;
     if (const auto tasks = tasks_on_node(*list, node->value)) return Number{*tasks, name};
   }
-  return variable(environment, "SLURM_NTASKS_PER_NODE");
+  return number_variable(environment, "SLURM_NTASKS_PER_NODE");
 }
 
 /// What a launcher says about this process. Values that it does not give are empty.
@@ -119,17 +97,52 @@ struct Said {
   std::optional<Number> rank, world_size, local_rank, local_world_size;
 };
 
+bool is_mpi(Launcher launcher) {
+  return launcher == Launcher::kOpenMpi || launcher == Launcher::kMpich;
+}
+
 Said ask(const Convention* convention, const Environment& environment) {
-  if (convention == nullptr) return {{}, variable(environment, "WORLD_SIZE"), {}, {}};
-  Said said{variable(environment, convention->rank),
-            variable(environment, convention->world_size),
-            variable(environment, convention->local_rank),
-            variable(environment, convention->local_world_size)};
+  if (convention == nullptr) return {{}, number_variable(environment, "WORLD_SIZE"), {}, {}};
+  Said said{number_variable(environment, convention->rank),
+            number_variable(environment, convention->world_size),
+            number_variable(environment, convention->local_rank),
+            number_variable(environment, convention->local_world_size)};
   if (convention->launcher == Launcher::kSlurm) {
-    if (auto step = variable(environment, "SLURM_STEP_NUM_TASKS")) said.world_size = step;
+    if (auto step = number_variable(environment, "SLURM_STEP_NUM_TASKS")) said.world_size = step;
     said.local_world_size = slurm_local_size(environment);
+  } else if (is_mpi(convention->launcher) && said.world_size) {
+    check_is_no_singleton(environment, said.world_size->value, said.world_size->origin);
   }
   return said;
+}
+
+/// A launcher that starts one process on each node says nothing about ranks. So the process is the
+/// rank of its node, unless the launcher asks for several ranks on each node.
+std::optional<NodeVariables> ask_for_node(const Environment& environment) {
+  auto found = any_node_variables(environment);
+  const auto each = text_variable(environment, "PET_NPROC_PER_NODE");
+  if (!found || found->nodes.value == 1 || !environment("PET_NNODES") || !each || *each == "1") {
+    return found;
+  }
+  throw Error(ErrorKind::kUsage,
+              fmt::format("PET_NPROC_PER_NODE={} asks for ranks on each of {} nodes, but this "
+                          "program was started without a launcher: start it with peal run, which "
+                          "reads the variable",
+                          *each,
+                          found->nodes.value));
+}
+
+/// As peal run and torchrun number the ranks: those of a node are consecutive. 0 if not.
+int ranks_per_node(const Environment& environment, const Identity& identity) {
+  const auto nodes = try_parse_number<int>(environment("GROUP_WORLD_SIZE").value_or(""));
+  const bool is_even = nodes && *nodes > 1 &&
+                       std::int64_t{*nodes} * identity.local_world_size == identity.world_size;
+  return is_even ? identity.local_world_size : 0;
+}
+
+bool needs_master(Launcher launcher, const Environment& environment) {
+  const bool is_by_hand = launcher == Launcher::kNone || launcher == Launcher::kEnvironment;
+  return is_by_hand && !text_variable(environment, "MASTER_ADDR");
 }
 
 Error missing(std::string_view what, std::string_view known, const Convention* convention) {
@@ -140,21 +153,6 @@ Error missing(std::string_view what, std::string_view known, const Convention* c
                            known.empty() ? "" : fmt::format(" ({} is)", known),
                            what == "rank" ? (convention ? convention->rank : "RANK")
                                           : (convention ? convention->world_size : "WORLD_SIZE")));
-}
-
-/// 0 <= index.value < size.value
-void check_range(const Number& index, const Number& size, const char* what) {
-  if (size.value < 1) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: set it to 1 or more", size.origin));
-  }
-  if (index.value < 0 || index.value >= size.value) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{} does not fit {}: {} go from 0 to {}",
-                            index.origin,
-                            size.origin,
-                            what,
-                            size.value - 1));
-  }
 }
 
 /// The launcher's local numbers count only if its rank and world size are those of the request.
@@ -183,6 +181,7 @@ std::string job_of(Launcher launcher, const Environment& environment) {
     case Launcher::kNone:
     case Launcher::kEnvironment:
     case Launcher::kMpich:
+    case Launcher::kNodes:
       break;
   }
   return "";
@@ -205,7 +204,22 @@ LauncherEnvironment read_launcher_environment(const MeetRequest& request,
   auto world_size =
       argument(request.world_size ? request.world_size : url.world_size, "world_size");
   if (!world_size) world_size = said.world_size;
+  std::string source = convention ? convention->name : "";
   const bool is_env = std::holds_alternative<EnvironmentUrl>(url.way);
+  const bool needs_rank = !rank && !world_size;
+  if (needs_rank || (is_env && !request.store && needs_master(launch.launcher, environment))) {
+    if (const auto node = ask_for_node(environment)) {
+      launch.master = node->master;
+      launch.master_port = node->port.value_or(kDefaultMasterPort);
+      if (needs_rank) {
+        launch.launcher = Launcher::kNodes;
+        launch.ranks_per_node = 1;
+        rank = node->node;
+        world_size = node->nodes;
+        source = node->launcher;
+      }
+    }
+  }
   if (!rank && !world_size && is_env && !environment("MASTER_ADDR") &&
       !environment("MASTER_PORT")) {
     launch.identity.source = "alone";
@@ -220,12 +234,13 @@ LauncherEnvironment read_launcher_environment(const MeetRequest& request,
                      world_size->value,
                      rank->value,
                      world_size->value,
-                     is_argument ? "arguments" : convention->name};
+                     is_argument ? "arguments" : source};
   if (takes_local(said, *rank, *world_size)) {
     check_range(*said.local_rank, *said.local_world_size, "local ranks");
     launch.local_is_known = true;
     launch.identity.local_rank = said.local_rank->value;
     launch.identity.local_world_size = std::min(said.local_world_size->value, world_size->value);
+    launch.ranks_per_node = ranks_per_node(environment, launch.identity);
   }
   return launch;
 }

@@ -2,6 +2,8 @@
 // `identify` and `meet`.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "peal/config/environment.h"
@@ -17,6 +19,7 @@ enum class Launcher : unsigned char {
   kSlurm,
   kOpenMpi,
   kMpich,  // and others whose processes are started by Hydra
+  kNodes,  // one that starts one process on each node: node_variables.h
 };
 
 struct LauncherEnvironment {
@@ -27,6 +30,11 @@ struct LauncherEnvironment {
   Launcher launcher = Launcher::kNone;
   /// The same on all ranks of a job, different for jobs that run at once; "" if it is not known.
   std::string job;
+  /// How many ranks each node has: node N has ranks N * ranks_per_node and so on. 0: not known.
+  int ranks_per_node = 0;
+  /// Where rank 0 is and listens, by variables other than MASTER_ADDR; "" if it is not known.
+  std::string master;
+  std::optional<std::uint16_t> master_port;
 };
 
 /// Pure. Errors: as `identify`.

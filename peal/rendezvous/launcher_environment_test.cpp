@@ -156,6 +156,40 @@ TEST(LauncherEnvironmentTest, TheJobsNameComesFromTheLauncher) {
   EXPECT_EQ(launch_of(merged(kSlurmOf, {{"PEAL_JOB", "mine"}})).job, "mine");
 }
 
+TEST(LauncherEnvironmentTest, AProgramThatIsStartedOnceOnEachNodeIsTheRankOfItsNode) {
+  const Variables dstack = {{"DSTACK_NODES_NUM", "2"},
+                            {"DSTACK_NODE_RANK", "1"},
+                            {"DSTACK_MASTER_NODE_IP", "10.0.0.1"}};
+  EXPECT_EQ(identity_of(dstack), (Identity{1, 2, 1, 2, "dstack"}));
+  const LauncherEnvironment launch = launch_of(dstack);
+  EXPECT_EQ(launch.launcher, Launcher::kNodes);
+  EXPECT_FALSE(launch.local_is_known);
+  EXPECT_EQ(launch.master, "10.0.0.1");
+  EXPECT_EQ(launch.master_port, 29500);
+  EXPECT_EQ(identity_of(merged(dstack, kSlurmOf)).source, "Slurm");
+  EXPECT_EQ(identity_of(merged(dstack, kEnvironmentOf)).source, "environment");
+  EXPECT_EQ(identity_of({{"DSTACK_NODES_NUM", "1"}}), (Identity{0, 1, 0, 1, "dstack"}));
+}
+
+TEST(LauncherEnvironmentTest, RanksThatAreMissingOnANodeNeedALauncher) {
+  const Variables kubeflow = {
+      {"PET_NNODES", "2"}, {"PET_NODE_RANK", "1"}, {"PET_MASTER_ADDR", "m"}};
+  EXPECT_EQ(identity_of(kubeflow).rank, 1);
+  EXPECT_EQ(identity_of(merged(kubeflow, {{"PET_NPROC_PER_NODE", "1"}})).world_size, 2);
+  EXPECT_THAT(usage_of(merged(kubeflow, {{"PET_NPROC_PER_NODE", "4"}})),
+              AllOf(HasSubstr("PET_NPROC_PER_NODE=4"), HasSubstr("peal run")));
+  EXPECT_EQ(identity_of({{"PET_NNODES", "1"}, {"PET_NPROC_PER_NODE", "4"}}).world_size, 1);
+}
+
+TEST(LauncherEnvironmentTest, TasksOfSrunMustNotBeWorldsOfTheirOwn) {
+  for (const Variables& alone :
+       {Variables{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+        Variables{{"MPI_LOCALRANKID", "0"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}}) {
+    EXPECT_EQ(identity_of(alone).world_size, 1);
+    EXPECT_THAT(usage_of(merged(alone, kSlurmOf)), HasSubstr("srun has started 8 tasks"));
+  }
+}
+
 TEST(LauncherEnvironmentTest, TheErrorNamesAMissingVariable) {
   EXPECT_THAT(usage_of({{"RANK", "1"}}), AllOf(HasSubstr("world size"), HasSubstr("WORLD_SIZE")));
   EXPECT_THAT(usage_of({{"WORLD_SIZE", "2"}}), AllOf(HasSubstr("rank of"), HasSubstr("RANK")));

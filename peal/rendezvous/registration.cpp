@@ -326,8 +326,10 @@ MeetingResult Registration::await_result() {
 Error Registration::late_ranks_error(std::span<const Rank> ranks) {
   const auto absent = absent_ranks(*store_, kClaim, ranks);
   if (!absent.empty()) {
-    return with_refusals(missing_ranks_error(
-        absent, ranks.size(), "did not join the group in time", kAdviceIfNotStarted));
+    const std::string advice =
+        absent_nodes_text(absent, context_.launch.ranks_per_node) + std::string(kAdviceIfNotStarted);
+    return with_refusals(
+        missing_ranks_error(absent, ranks.size(), "did not join the group in time", advice));
   }
   return missing_ranks_error(absent_ranks(*store_, kReady, ranks),
                              ranks.size(),

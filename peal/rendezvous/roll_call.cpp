@@ -1,6 +1,7 @@
 #include "peal/rendezvous/roll_call.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,6 +28,19 @@ Error store_unresponsive_error(const Error& timeout) {
                            "serves it, or that has locked its file, is stopped, or the "
                            "connection to it is lost ({})",
                            timeout.message()));
+}
+
+std::string absent_nodes_text(std::span<const Rank> absent, int ranks_per_node) {
+  if (ranks_per_node == 0) return "";
+  std::map<int, int> absent_of;  // how many ranks of each node
+  for (const Rank rank : absent) ++absent_of[rank / ranks_per_node];
+  std::vector<int> nodes;
+  for (const auto& [node, count] : absent_of) {
+    if (count == ranks_per_node) nodes.push_back(node);
+  }
+  if (nodes.empty()) return "";
+  return fmt::format(
+      "no rank of node{} {} came; ", nodes.size() == 1 ? "" : "s", fmt::join(nodes, ", "));
 }
 
 Error missing_ranks_error(std::span<const Rank> absent,

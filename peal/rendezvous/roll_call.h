@@ -32,6 +32,10 @@ std::vector<Rank> absent_ranks(store::Store& store,
 /// before any other call: calls without a deadline wait for the store's own timeout.
 Error store_unresponsive_error(const Error& timeout);
 
+/// "no rank of node 1 came; " for the nodes of which all ranks are absent. Empty if there is no such
+/// node, or if `ranks_per_node` is 0.
+std::string absent_nodes_text(std::span<const Rank> absent, int ranks_per_node);
+
 /// timeout: "<n> of <all> ranks <did what>: rank <numbers>; <advice>".
 Error missing_ranks_error(std::span<const Rank> absent,
                           std::size_t all,

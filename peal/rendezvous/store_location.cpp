@@ -6,26 +6,11 @@
 
 #include "peal/base/error.h"
 #include "peal/base/fnv.h"
-#include "peal/base/parse_number.h"
-#include "peal/rendezvous/nodelist.h"
+#include "peal/rendezvous/number_variable.h"
+#include "peal/rendezvous/slurm_step.h"
 
 namespace peal::rendezvous {
 namespace {
-
-std::optional<std::uint16_t> port_variable(const Environment& environment,
-                                           const std::string& name) {
-  const auto text = environment(name);
-  if (!text) return std::nullopt;
-  const auto port = parse_port(*text);
-  if (!port) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}=\"{}\" is not a port: set it to a number from 1 to 65535 that is "
-                            "free on rank 0's machine",
-                            name,
-                            *text));
-  }
-  return port;
-}
 
 /// Torchrun's store listens at MASTER_PORT, so peal's store cannot.
 bool master_port_is_taken(const LauncherEnvironment& launch, const Environment& environment) {
@@ -67,23 +52,6 @@ std::optional<StoreAtSocket> local_place(const LauncherEnvironment& launch,
   return StoreAtSocket{fmt::format("peal.{}.mpich.{}", process.user, process.parent)};
 }
 
-std::optional<std::string> slurm_host(const Environment& environment) {
-  for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"}) {
-    if (const auto list = environment(name)) return first_host(*list);
-  }
-  return std::nullopt;
-}
-
-/// A port below the range that systems give to clients. Jobs with consecutive numbers get different
-/// ports.
-std::optional<std::uint16_t> slurm_port(const Environment& environment) {
-  const auto job = try_parse_number<int>(environment("SLURM_JOB_ID").value_or(""));
-  if (!job || *job < 0) return std::nullopt;
-  const int step = try_parse_number<int>(environment("SLURM_STEP_ID").value_or("0")).value_or(0);
-  const std::int64_t mixed = std::int64_t{*job} * 31 + step;
-  return static_cast<std::uint16_t>(20000 + mixed % 10000);
-}
-
 Error no_place(std::string_view missing, std::string_view also) {
   return Error(ErrorKind::kUsage,
                fmt::format("{} not set{}, and the ranks do not know where to meet: set MASTER_ADDR "
@@ -104,8 +72,12 @@ StoreLocation place_in(const LauncherEnvironment& launch,
   auto port = store_port(launch, environment);
   if (!host && !port && local) return *local;
   if (launch.launcher == Launcher::kSlurm) {
-    if (!host) host = slurm_host(environment);
-    if (!port) port = slurm_port(environment);
+    if (!host) host = first_node_of_step(environment);
+    if (!port) port = port_of_step(environment);
+  }
+  if (!host && !launch.master.empty()) {
+    host = launch.master;
+    if (!port) port = launch.master_port;
   }
   if (host && host->empty()) throw no_place("MASTER_ADDR is empty, which counts as", "");
   if (!host && !port) throw no_place("MASTER_ADDR and MASTER_PORT are", "");

@@ -51,6 +51,7 @@ struct Process {
 ///      This comes before 1 under torchrun and where PEAL_JOB is set (as by peal run), unless
 ///      PEAL_MASTER_PORT is set.
 ///   3. Under Slurm, the first node of the step, at a port computed from the job's number.
+///   4. The first node by the variables of a launcher that starts one process on each node.
 /// Errors: usage, which names the variables to set.
 StoreLocation choose_place(const Url& url,
                            const LauncherEnvironment& launch,

@@ -94,6 +94,18 @@ TEST(StoreLocationTest, TheEnvironmentNamesTheMaster) {
             StoreLocation(StoreAtPort{"node1", 29600}));
 }
 
+TEST(StoreLocationTest, VariablesOfALauncherOfNodesNameTheMasterIfNothingElseDoes) {
+  const Variables skypilot = {{"SKYPILOT_NUM_NODES", "2"},
+                              {"SKYPILOT_NODE_RANK", "1"},
+                              {"SKYPILOT_NODE_IPS", "10.0.0.1\n10.0.0.2"}};
+  const Variables cluster = {{"TF_CONFIG", R"({"cluster": {"chief": ["m:2222"]}})"}};
+  EXPECT_EQ(place_of(skypilot), StoreLocation(StoreAtPort{"10.0.0.1", 29500}));
+  EXPECT_EQ(place_of(with(skypilot, {{"MASTER_PORT", "5"}})),
+            StoreLocation(StoreAtPort{"10.0.0.1", 5}));
+  EXPECT_EQ(place_of(with(skypilot, kMaster)), StoreLocation(StoreAtPort{"node1", 29500}));
+  EXPECT_EQ(place_of(with(kTwoRanks, cluster)), StoreLocation(StoreAtPort{"m", 2222}));
+}
+
 TEST(StoreLocationTest, TheErrorNamesMissingVariables) {
   EXPECT_THAT(place_refusal(kTwoRanks), HasSubstr("MASTER_ADDR and MASTER_PORT are not set"));
   EXPECT_THAT(place_refusal(with(kTwoRanks, {{"MASTER_ADDR", "h"}})),

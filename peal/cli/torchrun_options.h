@@ -1,0 +1,46 @@
+// The options of torchrun on the command line of `peal run`, and what they mean for a launch.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "peal/launch/options.h"
+#include "peal/rendezvous/read_node_place.h"
+
+namespace peal::cli {
+
+/// The options that were given: the values of each, by the option's name; of a switch, "".
+using TorchrunValues = std::map<std::string_view, std::vector<std::string>>;
+
+class TorchrunOptions final {
+ public:
+  /// Declares the options of the table. `command` must outlive this object.
+  explicit TorchrunOptions(CLI::App& command);
+  TorchrunOptions(const TorchrunOptions&) = delete;
+
+  TorchrunValues given() const;
+
+ private:
+  std::map<const CLI::Option*, std::string_view> declared_;
+};
+
+/// What the options say about the node. Errors: usage.
+rendezvous::NodeOptions node_options_of(const TorchrunValues& given);
+
+/// The words that start the ranks: `command` by the options -m and --no-python. Errors: usage.
+std::vector<std::string> command_of(const TorchrunValues& given,
+                                    const std::vector<std::string>& command);
+
+/// Sets the outputs that are not shown. `options.log_directory` and `options.ranks` are set.
+/// Errors: usage, also in an elastic job, whose workers have no fixed local ranks.
+void hide_output(const TorchrunValues& given, bool is_elastic, launch::LaunchOptions& options);
+
+/// A sentence about each option that has no effect.
+std::vector<std::string> notices_of(const TorchrunValues& given);
+
+}  // namespace peal::cli
