@@ -107,6 +107,12 @@ TEST(DocumentTest, DocumentsAreBounded) {
         "b{0}: &a{0} [*a{1}, *a{1}, *a{1}, *a{1}, *a{1}, *a{1}, *a{1}, *a{1}]\n", i, i - 1);
   }
   EXPECT_THAT(not_parsed(bomb), HasSubstr("more than 100000 values"));
+  std::string list = "x";
+  for (int i = 1; i < 1'000; ++i) list += ", x";
+  std::string repeated = "*a";
+  for (int i = 1; i < 200; ++i) repeated += ", *a";
+  EXPECT_THAT(not_parsed("a: &a [" + list + "]\nb: [" + repeated + "]\n"),
+              HasSubstr("more than 100000 values"));
   for (const int depth : {60, 5'000, 100'000}) {
     EXPECT_THAT(not_parsed(std::string(static_cast<std::size_t>(depth), '[')),
                 HasSubstr("nested more than 50 deep"))

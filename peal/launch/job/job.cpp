@@ -90,10 +90,10 @@ void check_variables(const std::string& field, const std::map<std::string, std::
                   fmt::format("{} cannot be the name of a variable, because it contains =",
                               quoted_beginning(name)));
     }
-    check_text(field + "." + name, value);
+    const std::string variable = fmt::format("{}.{}", field, name);
+    check_text(variable, value);
     if (std::ranges::find(kPlanned, name) != kPlanned.end()) {
-      throw wrong(field + "." + name,
-                  "peal sets this variable for each process by itself; remove it");
+      throw wrong(variable, "peal sets this variable for each process by itself; remove it");
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -97,6 +98,15 @@ form: training_input
 document: "{\"a\":1}"
 )");
   EXPECT_EQ(reread(job), job);
+}
+
+TEST(PrintJobTest, CharactersThatSomeReadersRefuseAreEscaped) {
+  const Job job{
+      .name = "n",
+      .roles = {{.name = "a",
+                 .command = {"\x7f\xc2\x85\xc2\xa0\xe2\x80\xa8\xef\xbb\xbf\t\n", "caf\xc3\xa9"}}}};
+  EXPECT_THAT(print_job(job),
+              testing::HasSubstr("[\"\\x7f\\x85\\xa0\\u2028\\ufeff\\x09\\n\", \"caf\xc3\xa9\"]"));
 }
 
 /// Texts that a reader of YAML could take for something else.
