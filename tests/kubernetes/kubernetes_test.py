@@ -56,10 +56,7 @@ class Cluster(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = StandIn(cls.tool)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.stop()
+        cls.addClassCleanup(cls.cluster.stop)
 
     def lines(self, name, *flags):
         """The lines of the log by node."""
