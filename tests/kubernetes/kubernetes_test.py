@@ -56,10 +56,7 @@ class Cluster(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = StandIn(cls.tool)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.stop()
+        cls.addClassCleanup(cls.cluster.stop)
 
     def lines(self, name, *flags):
         """The lines of the log by node."""
@@ -126,23 +123,40 @@ class WhatTheProcessesGet(Cluster):
                     "job": {"scaleTier": "CUSTOM", "price": "$(RANK) $$"}})
 
 
+def command_lines_with(text):
+    """The command lines of all processes that contain the text, and how many were read."""
+    found, read = [], 0
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes()
+        except OSError:
+            continue  # it has ended
+        read += 1
+        if text in line:
+            found.append(line)
+    return found, read
+
+
 class Secrets(Cluster):
     def test_the_secret_is_only_in_the_secret_object_and_in_the_processes(self):
         cluster = self.cluster
-        cluster.start("quiet", two_roles(2, ["sh", "-c", "echo begin; sleep 3"]))
+        path = cluster.folder / "quiet.json"
+        path.write_text(json.dumps(two_roles(2, ["sh", "-c", "echo begin; sleep 3"])))
+        starting = cluster.begin("start", str(path), "quiet")
+        saw_kubectl = False
+        while starting.poll() is None:
+            self.assertEqual(command_lines_with(SECRET.encode())[0], [])
+            saw_kubectl = saw_kubectl or bool(command_lines_with(b"create\0--filename=-")[0])
+        self.assertTrue(saw_kubectl)
+        self.assertNotIn(SECRET, starting.communicate()[0])
         cluster.wait_for_state("quiet", "running")
         follower = cluster.begin("logs", "quiet", "--follow")
-        found = []
         end = time.monotonic() + 2
         while time.monotonic() < end:
-            for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-                try:
-                    if SECRET.encode() in path.read_bytes():
-                        found.append(path)
-                except OSError:
-                    pass
-            cluster.status("quiet")
-        self.assertEqual(found, [])
+            found, read = command_lines_with(SECRET.encode())
+            self.assertEqual(found, [])
+            self.assertGreater(read, 3)
+            self.assertNotIn(SECRET, cluster.run("status", "quiet"))
         for kind in ("jobs", "pods", "services", "events"):
             self.assertNotIn(SECRET, cluster.kubectl("get", kind, "-o", "yaml"), kind)
         self.assertNotIn(SECRET, cluster.kubectl("get", "secrets", "-o", "yaml"))  # base64
