@@ -178,7 +178,7 @@ class Runs(TestOfHosts):
         self.assertIn("ready", run.stdout.readline())
         self.assertIn("ready", run.stdout.readline())
         run.send_signal(signal.SIGTERM)
-        out, err = run.communicate()
+        out, err = run.stdout.read(), run.communicate()[1]
         self.assertEqual((run.returncode, out.count("saved")), (0, 2), err)
 
     def test_a_rank_that_ignores_the_request_is_killed_after_the_grace(self):
@@ -281,7 +281,7 @@ class Deaths(TestOfHosts):
         for _ in range(4):
             self.assertRegex(run.stdout.readline(), r" 0 \d$")
         strike(run)
-        out, err = run.communicate(timeout=60)
+        out, err = run.stdout.read(), run.communicate(timeout=60)[1]
         self.assertEqual(run.returncode, 0, err)
         self.assertRegex(err, pattern)
         self.assertIn("peal: restart 1 of 1\n", err)

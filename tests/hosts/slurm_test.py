@@ -114,7 +114,7 @@ class OwnHosts(TestOfACluster):
             self.assertRegex(run.stdout.readline(), r" 0 \d$")
         begin = time.monotonic()
         self.cluster.cut("node2")
-        out, err = run.communicate(timeout=60)
+        out, err = run.stdout.read(), run.communicate(timeout=60)[1]
         self.assertEqual(run.returncode, 0, err)
         self.assertRegex(err, "host node2 was lost with ranks 2 and 3 after .* no sign of life for 2 s")
         self.assertEqual(sorted(out.splitlines()), ["[node1:0] node1 1 0", "[node1:1] node1 1 1",

@@ -321,7 +321,9 @@ class Logs(Cluster):
         follower = self.cluster.begin("logs", "follow", "--follow")
         first = follower.stdout.readline()
         self.assertNotEqual(self.cluster.status("follow")["state"], "succeeded")  # while the job runs
-        lines = sorted([first.strip(), *follower.communicate(timeout=PATIENCE)[0].splitlines()])
+        # communicate() would lose lines that readline() has read ahead.
+        lines = sorted(line.strip() for line in [first, *follower.stdout])
+        follower.wait(PATIENCE)
         self.assertEqual(follower.returncode, 0)
         self.assertEqual(lines, [f"[{name}] {rank} {i}" for rank, name in
                                  enumerate(["master-0", "worker-0", "worker-1"]) for i in (1, 2, 3)])
