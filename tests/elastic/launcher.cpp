@@ -33,7 +33,7 @@ int main(int count, char** arguments) {
   try {
     const Variables variables = process_variables();
     const Flights flights(variables);
-    const Job job = make_job_context().job;
+    const JobContext job = make_job_context().job;
     ElasticReport report = run_elastic(options,
                                        elastic,
                                        job,
