@@ -22,24 +22,44 @@ std::size_t size_of_character(unsigned char first) {
   return first < 0xf5 ? 4 : 0;
 }
 
-/// The number of bytes of the first character of `text` if it is safe for a terminal; else 0.
-/// Source: RFC 3629.
-std::size_t printable_front(std::string_view text) {
+struct Character {
+  std::uint32_t letter = 0;
+  std::size_t size = 0;  // in bytes; 0: the text does not begin with a character of UTF-8
+};
+
+/// The first character of `text`, which is not empty. Source: RFC 3629.
+Character first_character(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned char first = byte(0);
   const std::size_t size = size_of_character(first);
-  if (size == 0 || size > text.size()) return 0;
+  if (size == 0 || size > text.size()) return {};
   std::uint32_t letter = size == 1 ? first : first & (0x7fu >> size);
   for (std::size_t at = 1; at < size; ++at) {
-    if ((byte(at) & 0xc0) != 0x80) return 0;
+    if ((byte(at) & 0xc0) != 0x80) return {};
     letter = letter << 6 | (byte(at) & 0x3fu);
   }
   const bool is_overlong = (size == 3 && letter < 0x800) || (size == 4 && letter < 0x10000);
   const bool is_half = letter >= 0xd800 && letter < 0xe000;  // of a surrogate pair
-  return is_control(letter) || is_overlong || is_half || letter > 0x10ffff ? 0 : size;
+  if (is_overlong || is_half || letter > 0x10ffff) return {};
+  return {letter, size};
+}
+
+/// The number of bytes of the first character of `text` if it is safe for a terminal; else 0.
+std::size_t printable_front(std::string_view text) {
+  const Character first = first_character(text);
+  return is_control(first.letter) ? 0 : first.size;
 }
 
 }  // namespace
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = first_character(text).size;
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
 
 std::string printable(std::string_view text) {
   std::string result;

@@ -13,6 +13,9 @@ std::string printable(std::string_view text);
 /// The same for text with several lines: C0 and DEL become spaces.
 std::string printable_line(std::string_view text);
 
+/// Whether all of the text is UTF-8.
+bool is_utf8(std::string_view text);
+
 /// A wrong text in quotes, for errors. Shows only the first 60 bytes of a longer text.
 std::string quoted_beginning(std::string_view text);
 

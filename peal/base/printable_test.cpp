@@ -35,5 +35,13 @@ TEST(PrintableTest, InALineControlCharactersBecomeSpaces) {
   EXPECT_EQ(printable_line("two\nlines\tand \x1b[2J\xc2\x9b"), "two lines and  [2J\\xc2\\x9b");
 }
 
+TEST(PrintableTest, TextIsUtf8IfAllOfItIs) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8("a\n\x7f\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"));
+  EXPECT_FALSE(is_utf8("a\xff"));
+  EXPECT_FALSE(is_utf8("a\xc3"));
+  EXPECT_FALSE(is_utf8("\xed\xa0\x80"));  // half of a surrogate pair
+}
+
 }  // namespace
 }  // namespace peal

@@ -59,7 +59,7 @@ Session::Session(std::vector<Fleet> fleets, Fd socket, launch::SignalReader& sig
     crews_.push_back({.fleet = std::move(fleet), .members = {}, .note = {}, .loss = {}});
     crews_.back().members.resize(ranks);
   }
-  guard_ = std::make_unique<launch::Guard>(make_duty());
+  guard_ = std::make_unique<launch::LocalGuard>(make_duty());
   writers_.clear();
   try {
     meet(Deadline::after(kMeeting));

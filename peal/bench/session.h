@@ -12,7 +12,7 @@
 #include "peal/base/clock.h"
 #include "peal/bench/fleet.h"
 #include "peal/bench/protocol.h"
-#include "peal/launch/guard.h"
+#include "peal/launch/local_guard.h"
 #include "peal/launch/line_splitter.h"
 #include "peal/launch/signals.h"
 #include "peal/launch/tail.h"
@@ -107,7 +107,7 @@ class Session final {
   launch::SignalReader& signals_;
   Guarded guarded_ = Guarded::kSome;
   enum class Stage : unsigned char { kRunning, kInterrupted, kEnding } stage_ = Stage::kRunning;
-  std::unique_ptr<launch::Guard> guard_;
+  std::unique_ptr<launch::LocalGuard> guard_;
 };
 
 }  // namespace peal::bench

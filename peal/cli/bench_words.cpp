@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "peal/base/difference.h"
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
 #include "peal/bench/sizes.h"
 #include "peal/bench/values.h"
-#include "peal/cli/difference.h"
 
 namespace peal::cli {
 namespace {

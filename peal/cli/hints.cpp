@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "peal/cli/difference.h"
+#include "peal/base/difference.h"
 #include "peal/cli/spelling.h"
 
 namespace peal::cli {

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/difference.h"
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
-#include "peal/cli/difference.h"
 #include "peal/cli/horovod_options.h"
 #include "peal/cli/spelling.h"
 

@@ -1,4 +1,6 @@
 // The program `peal`: dispatches to its commands. Under the name `horovodrun` it is `peal run`.
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -24,6 +26,8 @@
 #include "peal/cli/schedule_command.h"
 #include "peal/cli/spelling.h"
 #include "peal/cli/why_command.h"
+#include "peal/launch/agents/agent.h"
+#include "peal/system/fd.h"
 #include "peal/system/standard_files.h"
 
 namespace peal::cli {
@@ -56,6 +60,10 @@ Name name_of(int argc, char** argv) {
 int dispatch(Name name, std::vector<std::string> arguments) {
   if (!arguments.empty() && arguments.front() == bench::kWorkerCommand) {
     return bench::work({arguments.begin() + 1, arguments.end()});
+  }
+  if (arguments == std::vector<std::string>{"agent"}) {
+    launch::agents::serve_launcher(Fd(::dup(STDIN_FILENO)), Fd(::dup(STDOUT_FILENO)), PEAL_VERSION);
+    return 0;
   }
   CLI::App app("peal: distributed training for PyTorch", "peal");
   app.set_version_flag("--version", "peal " PEAL_VERSION);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -25,7 +26,7 @@ namespace {
 
 constexpr double kLongestGrace = 86'400;  // seconds: a day
 
-constexpr const char* kRunSummary = "Run a command as n ranks on this machine";
+constexpr const char* kRunSummary = "Run a command as n ranks on this machine or on several hosts";
 
 /// {0}: "peal run -n"
 constexpr fmt::string_view kRunDetails =
@@ -47,7 +48,7 @@ Examples:
   {0} 2 -x OMP_NUM_THREADS=1 --bind none ./train
   {0} 2 --inject faults ./train
   {0} 2 -- sh -c 'echo rank $RANK of $WORLD_SIZE'
-  {0} 2 -H localhost:1,127.0.0.1:1 ./train
+  {0} 4 -H node1:2,node2:2 ./train
 
 The commands peal run and horovodrun have the same options. peal run labels
 lines with [0], and horovodrun with [0]<stdout>:. A switch such as --autotune
@@ -164,6 +165,10 @@ void RunCommand::add_options() {
       ->type_name("FILE");
   run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
       ->type_name("cores|none");
+  run_->add_option("--peal-path",
+                   peal_path_,
+                   "Where the program peal is on other hosts (the path that it has here)")
+      ->type_name("PATH");
   run_->add_option("--grace", grace_, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
       ->type_name("SECONDS");
 }
@@ -265,16 +270,40 @@ RunRequest RunCommand::request() const {
   options.grace = parse_grace(grace_);
   check(options);
   hide_output(torchrun, elastic.has_value(), options);
-  launch::check_own_hosts(options.hosts);
+  RunRequest request;
+  if (elastic) {
+    launch::check_own_hosts(options.hosts);
+  } else if (launch::has_other_hosts(options.hosts)) {
+    request.engine = engine(settings);
+    if (options.labels == launch::Labels::kRank) options.labels = launch::Labels::kHost;
+    if (const auto seconds = settings.number("--start-timeout")) {
+      request.patience.start = std::chrono::seconds(*seconds);
+    }
+  }
   if (elastic && elastic->discovery_script.empty()) {
     elastic->discovery_script = script_of(options.hosts, count_ranks(options.hosts));
   }
   if (elastic) check(*elastic);
-  std::vector<std::string> notices = notices_of(settings, options);
+  request.notices = notices_of(settings, options);
   const std::vector<std::string> of_torchrun = notices_of(torchrun);
-  notices.insert(notices.end(), of_torchrun.begin(), of_torchrun.end());
-  add_node_notice(options, notices);
-  return {std::move(options), elastic, std::move(notices)};
+  request.notices.insert(request.notices.end(), of_torchrun.begin(), of_torchrun.end());
+  add_node_notice(options, request.notices);
+  request.options = std::move(options);
+  request.elastic = std::move(elastic);
+  return request;
+}
+
+/// The agents are the same program as this one.
+launch::agents::EngineOptions RunCommand::engine(const HorovodSettings& settings) const {
+  launch::agents::EngineOptions engine{.peal = peal_path_};
+  if (engine.peal.empty()) engine.peal = std::filesystem::read_symlink("/proc/self/exe").string();
+  if (settings.has("--ssh-port")) {
+    engine.options.insert(engine.options.end(), {"-p", settings.text("--ssh-port")});
+  }
+  if (settings.has("--ssh-identity-file")) {
+    engine.options.insert(engine.options.end(), {"-i", settings.text("--ssh-identity-file")});
+  }
+  return engine;
 }
 
 }  // namespace peal::cli

@@ -29,7 +29,7 @@ class RunCommand final {
   bool was_asked_for() const { return run_->parsed(); }
   /// Whether the user only wants to see the table of check_build.h.
   bool asks_for_build() const { return check_build_->count() > 0; }
-  /// Errors: usage, also for hosts that are other machines.
+  /// Errors: usage.
   RunRequest request() const;
 
  private:
@@ -37,6 +37,7 @@ class RunCommand final {
   /// -n, or all slots of `hosts`, or PET_NPROC_PER_NODE.
   int count_ranks(const std::vector<launch::HostSlots>& hosts) const;
   std::vector<launch::Assignment> variables(const HorovodSettings& settings) const;
+  launch::agents::EngineOptions engine(const HorovodSettings& settings) const;
 
   CLI::App* run_;  // CLI11 owns it
   const CLI::Option* check_build_ = nullptr;
@@ -49,6 +50,7 @@ class RunCommand final {
   std::string faults_;  // the path of a file
   std::string binding_ = "cores";
   std::string grace_ = "5";  // seconds
+  std::string peal_path_;    // on other hosts
 };
 
 }  // namespace peal::cli

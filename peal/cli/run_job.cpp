@@ -3,12 +3,16 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
 #include "peal/cli/config_command.h"
 #include "peal/cli/injection.h"
 #include "peal/cli/say.h"
+#include "peal/launch/agents/machine_variables.h"
+#include "peal/launch/agents/run_on_hosts.h"
 #include "peal/launch/command.h"
 #include "peal/launch/cores.h"
 #include "peal/launch/dump_place.h"
@@ -25,6 +29,20 @@
 
 namespace peal::cli {
 namespace {
+
+/// An agent ends its ranks if the launcher is silent for so long. The launcher may be stopped for a while
+/// (SIGSTOP), or its machine may be very busy.
+constexpr Timeout kAgentPatience{15'000};
+/// How long the records of all hosts may take to arrive after a failure.
+constexpr Timeout kRecordsLimit{10'000};
+
+/// The environment of the ranks, as far as the user and the launcher's environment give it.
+launch::Variables given_variables(const RunRequest& request, launch::Variables inherited) {
+  for (const auto& [name, value] : request.options.variables) {
+    inherited.insert_or_assign(name, value);
+  }
+  return inherited;
+}
 
 int run_elastic(const RunRequest& request,
                 const std::string& program,
@@ -45,11 +63,52 @@ int run_elastic(const RunRequest& request,
   return launch::exit_code(report);
 }
 
+launch::agents::AgentsOptions agents_options(const RunRequest& request,
+                                             const launch::JobContext& job,
+                                             const launch::Variables& inherited) {
+  using launch::agents::Part;
+  return {.engine = *request.engine,
+          .begin = {.job = job.id,
+                    .command = request.options.command,
+                    .environment = given_variables(request, part_of(inherited, Part::kJob)),
+                    .directory = std::filesystem::current_path().string(),
+                    .grace = request.options.grace,
+                    .silence = kAgentPatience},
+          .version = PEAL_VERSION,
+          .patience = request.patience};
+}
+
+int run_on_hosts(const RunRequest& request, const launch::Variables& inherited) {
+  const launch::Flights flights({});  // a place for the records of all hosts
+  const launch::Target out = launch::target_of(STDOUT_FILENO);
+  launch::NewJobContext made = launch::make_job_context();
+  made.job.terminal_width = launch::line_width(request.options, out);
+  launch::agents::Agents agents(agents_options(request, made.job, inherited));
+  if (const auto refusal = launch::agents::connect(agents, request.options)) {
+    say("peal: " + refusal->text);
+    return refusal->exit_code;
+  }
+  launch::LaunchReport report = launch::agents::run_on_hosts(
+      request.options, made.job, agents, inherited, out, launch::target_of(STDERR_FILENO));
+  ::signal(SIGXFSZ, SIG_IGN);  // as in `run`
+  if (!launch::all_went_well(report)) {
+    agents.collect_records(flights.folder(), kRecordsLimit);
+    report.post_mortem = launch::examine(report, flights.place(), made.job.id, request.options);
+  }
+  say(launch::describe(report));
+  return launch::exit_code(report);
+}
+
 }  // namespace
 
 int run(const RunRequest& request) {
   const launch::LaunchOptions& options = request.options;
   const launch::Variables inherited = launch::without_those_of_a_rank(launch::process_variables());
+  for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
+  const launch::Variables given = given_variables(request, inherited);
+  say(warn_of_unknown(given));
+  if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));
+  if (request.engine) return run_on_hosts(request, inherited);
   const auto path = inherited.find("PATH");
   const launch::CommandLookup command = launch::find_command(
       options.command.front(), path == inherited.end() ? "/usr/bin:/bin" : path->second);
@@ -57,11 +116,6 @@ int run(const RunRequest& request) {
     say(fmt::format("peal: {}\n", command.problem));
     return command.exit_code;
   }
-  for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
-  launch::Variables given = inherited;
-  for (const auto& [name, value] : options.variables) given.insert_or_assign(name, value);
-  if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));
-  say(warn_of_unknown(given));
   const launch::Flights flights(given, options);
   if (!flights.problem().empty()) {
     say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));

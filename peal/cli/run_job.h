@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "peal/launch/agents/agent_host.h"
+#include "peal/launch/agents/engine.h"
 #include "peal/launch/elastic/elastic_options.h"
 #include "peal/launch/options.h"
 
@@ -13,7 +15,10 @@ namespace peal::cli {
 struct RunRequest {
   launch::LaunchOptions options;
   std::optional<launch::ElasticOptions> elastic;  // nothing: the number of ranks is fixed
-  std::vector<std::string> notices;               // sentences for the user
+  /// For ranks on other machines; nothing: all are on this machine.
+  std::optional<launch::agents::EngineOptions> engine;
+  launch::agents::Patience patience{};  // with other machines
+  std::vector<std::string> notices;     // sentences for the user
 };
 
 /// Prints the notices, runs the launch, writes the ranks' output and the report to stdout and

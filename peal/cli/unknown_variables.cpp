@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "peal/cli/difference.h"
+#include "peal/base/difference.h"
 #include "peal/config/config.h"
 
 namespace peal::cli {

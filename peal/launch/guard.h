@@ -1,53 +1,52 @@
-// The launcher's side of the guard. The guard is a process, the parent of the ranks.
+// The launcher's control of the processes of a job. A guard starts them, ends them, and reports how
+// they ended. Implemented for this machine (local_guard.h) and for other hosts
+// (agents/agent_guard.h).
 #pragma once
 
-#include <optional>
-#include <vector>
+#include <signal.h>
 
-#include "peal/launch/guard_process.h"
-#include "peal/system/fd.h"
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "peal/launch/guard_messages.h"
+#include "peal/launch/rank_command.h"
 
 namespace peal::launch {
 
-/// Threads: one. It forks, so create it before the program has a second thread. Only one per
-///   program at a time: a second guard would hold the first one's pipes open.
-class Guard final {
+/// Threads: one.
+class Guard {
  public:
-  /// Forks the guard, which starts the ranks. Fills in `duty.orders` and `.events`; the caller
-  /// closes its copies of `duty.outputs` afterwards. SIGPIPE must be blocked while a Guard exists.
-  /// Errors: resource.
-  explicit Guard(GuardDuty duty);
   /// Has all remaining processes killed, and returns when they have ended.
-  ~Guard();
+  virtual ~Guard() = default;
+  Guard() = default;
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
   /// Readable when there is an event, and when the guard has ended.
-  int events() const { return events_.get(); }
+  virtual int events() const = 0;
   /// The next event; nothing if no event is waiting.
-  std::optional<GuardEvent> try_next();
+  virtual std::optional<GuardEvent> try_next() = 0;
   /// Whether the guard has ended. Without a kGone event before, the guard was killed.
-  bool has_ended() const { return ended_; }
+  virtual bool has_ended() const = 0;
 
-  void pass_on(int signal, SignalOrigin origin);
+  virtual void pass_on(int signal, SignalOrigin origin) = 0;
   /// Passes `signal` on, and kills the processes that remain after the grace.
-  void stop(int signal, SignalOrigin origin);
-  void kill();
+  virtual void stop(int signal, SignalOrigin origin) = 0;
+  virtual void kill() = 0;
 
-  /// Starts one more rank; needs Starts::kAlsoLater. A kNotStarted event reports failure, and ends
-  /// no other rank. The caller closes its copies of `out` and `err` afterwards.
-  /// Errors: resource. A guard that has ended ignores the order.
-  void start(const RankCommand& command, int out, int err);
-  /// Sends a signal to the process group of one rank, if it still runs.
-  void signal(Rank rank, int signal);
-
- private:
-  void order(const GuardOrder& order);
-
-  Fd orders_;
-  Fd events_;
-  pid_t pid_ = -1;
-  bool ended_ = false;
+  /// Starts one more process, on `command.host`. `out` and `err` are pipe ends for its output; the
+  /// caller closes its copies afterwards. A kNotStarted event reports failure, and ends no other
+  /// process. Errors: resource. A guard that has ended ignores the order.
+  virtual void start(const RankCommand& command, int out, int err) = 0;
+  /// Sends a signal to the process group of one process, if it still runs.
+  virtual void signal(Rank rank, int signal) = 0;
+  /// After a kLost event: why the host of the rank is lost.
+  virtual std::string why_lost(Rank rank) const = 0;
 };
+
+/// Makes a guard. The argument is the signal mask for the processes.
+using GuardMaker = std::function<std::unique_ptr<Guard>(const sigset_t&)>;
 
 }  // namespace peal::launch

@@ -1,17 +1,24 @@
 #include "peal/launch/label.h"
 
+#include <algorithm>
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace peal::launch {
 
-std::string label_of(Labels labels, Rank rank, Channel channel) {
-  return label_of(labels, fmt::format("[{}]", rank), channel);
+std::string label_of(const LaunchOptions& options, Rank rank, Channel channel) {
+  if (options.labels != Labels::kHost) {
+    return label_of(options.labels, fmt::format("[{}]", rank), channel);
+  }
+  const RankPlace place = place_of(plan_hosts(options.hosts, options.ranks), rank);
+  return label_of(options.labels, fmt::format("[{}:{}]", place.host, rank), channel);
 }
 
 std::string label_of(Labels labels, std::string_view worker, Channel channel) {
   switch (labels) {
     case Labels::kRank:
+    case Labels::kHost:
       return fmt::format("{} ", worker);
     case Labels::kStream:
       return fmt::format("{}<{}>:", worker, channel == Channel::kOut ? "stdout" : "stderr");
@@ -31,10 +38,13 @@ std::string with_time(Timestamps timestamps,
 }
 
 std::size_t longest_label(const LaunchOptions& options) {
-  return with_time(options.timestamps,
-                   label_of(options.labels, world_size_of(options) - 1, Channel::kErr),
-                   {})
-      .size();
+  std::size_t longest = 0;
+  const Rank last = world_size_of(options) - 1;
+  for (Rank rank = options.labels == Labels::kHost ? 0 : last; rank <= last; ++rank) {
+    const std::string label = label_of(options, rank, Channel::kErr);
+    longest = std::max(longest, with_time(options.timestamps, label, {}).size());
+  }
+  return longest;
 }
 
 }  // namespace peal::launch

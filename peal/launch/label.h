@@ -12,8 +12,8 @@
 
 namespace peal::launch {
 
-/// "[0] ", "[0]<stdout>:", or "".
-std::string label_of(Labels labels, Rank rank, Channel channel);
+/// "[0] ", "[n2:0] ", "[0]<stdout>:", or "".
+std::string label_of(const LaunchOptions& options, Rank rank, Channel channel);
 
 /// The label for a worker of an elastic job: "localhost[0] ", "localhost[0]<stdout>:", or "".
 std::string label_of(Labels labels, std::string_view worker, Channel channel);

@@ -8,11 +8,20 @@ namespace {
 
 using testing::MatchesRegex;
 
+LaunchOptions of(Labels labels) {
+  LaunchOptions options;
+  options.ranks = 8;
+  options.hosts = {{"n1", 6}, {"n2", 2}};
+  options.labels = labels;
+  return options;
+}
+
 TEST(LabelTest, ALabelNamesTheRankAndForHorovodTheStream) {
-  EXPECT_EQ(label_of(Labels::kRank, 7, Channel::kErr), "[7] ");
-  EXPECT_EQ(label_of(Labels::kStream, 7, Channel::kOut), "[7]<stdout>:");
-  EXPECT_EQ(label_of(Labels::kStream, 7, Channel::kErr), "[7]<stderr>:");
-  EXPECT_EQ(label_of(Labels::kNone, 7, Channel::kErr), "");
+  EXPECT_EQ(label_of(of(Labels::kRank), 7, Channel::kErr), "[7] ");
+  EXPECT_EQ(label_of(of(Labels::kStream), 7, Channel::kOut), "[7]<stdout>:");
+  EXPECT_EQ(label_of(of(Labels::kStream), 7, Channel::kErr), "[7]<stderr>:");
+  EXPECT_EQ(label_of(of(Labels::kHost), 7, Channel::kErr), "[n2:7] ");
+  EXPECT_EQ(label_of(of(Labels::kNone), 7, Channel::kErr), "");
 }
 
 TEST(LabelTest, ALabelOfAnElasticJobNamesTheSlot) {

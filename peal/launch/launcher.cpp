@@ -36,6 +36,11 @@ class Launch final {
          Target out,
          Target err,
          const RankFunction& function);
+  Launch(const LaunchOptions& options,
+         const std::vector<RankCommand>& ranks,
+         Target out,
+         Target err,
+         const GuardMaker& make_guard);
   LaunchReport run();
 
  private:
@@ -45,6 +50,8 @@ class Launch final {
   void wait_and_handle();
   void handle(const GuardEvent& event);
   void rank_ended(const GuardEvent& event);
+  void rank_lost(Rank rank);
+  void add(ProcessEnd end);
   std::size_t index_of(Rank rank) const {
     return static_cast<std::size_t>(rank - ranks_.front().rank);
   }
@@ -71,6 +78,23 @@ Launch::Launch(const LaunchOptions& options,
   report_.grace = options.grace;
   report_.node = options.node.node;
   report_.nodes = options.node.nodes;
+}
+
+Launch::Launch(const LaunchOptions& options,
+               const std::vector<RankCommand>& ranks,
+               Target out,
+               Target err,
+               const GuardMaker& make_guard)
+    : ranks_(ranks),
+      ends_(end_place_of(ranks)),
+      outputs_(options, out, err),
+      supervisor_(options.grace, make_guard) {
+  const std::vector<int> writers = outputs_.writers();
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    supervisor_.guard().start(ranks[i], writers[2 * i], writers[2 * i + 1]);
+  }
+  outputs_.close_writers();
+  report_.grace = options.grace;
 }
 
 LaunchReport Launch::run() {
@@ -129,12 +153,14 @@ void Launch::handle(const GuardEvent& event) {
     case GuardEvent::Kind::kNotStarted:
       report_.start_failure =
           StartFailure{event.rank, ranks_[index_of(event.rank)].program, event.value};
-      return supervisor_.note_stop();  // the guard has begun to end the ranks
+      return supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
     case GuardEvent::Kind::kStopped:
       stopped_ranks_.insert(event.rank);
       return;
     case GuardEvent::Kind::kEnded:
       return rank_ended(event);
+    case GuardEvent::Kind::kLost:
+      return rank_lost(event.rank);
     case GuardEvent::Kind::kGone:
       return;
   }
@@ -143,14 +169,25 @@ void Launch::handle(const GuardEvent& event) {
 void Launch::rank_ended(const GuardEvent& event) {
   const TimePoint now = Clock::now();
   ProcessEnd end{event.rank, event.pid, event.value, now - start_};
-  if (supervisor_.stage() == Stage::kStopping) {
-    const bool by_sigkill = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL;
-    end.ended_by = by_sigkill && supervisor_.is_killing(now) ? EndedBy::kKill : EndedBy::kRequest;
-  }
+  end.ended_by = supervisor_.ender_of(end.status, now);
   end.was_stopped = stopped_ranks_.contains(end.rank);
+  add(std::move(end));
+}
+
+/// Counts as killed: nobody will see its exit code.
+void Launch::rank_lost(Rank rank) {
+  ProcessEnd end{.rank = rank, .status = SIGKILL, .after = Clock::now() - start_};
+  if (supervisor_.stage() == Stage::kStopping) end.ended_by = EndedBy::kRequest;
+  end.lost = supervisor_.guard().why_lost(rank);
+  add(std::move(end));
+}
+
+void Launch::add(ProcessEnd end) {
+  end.host = ranks_[index_of(end.rank)].host;
   leave_end(ends_, end);
-  report_.ends.push_back(end);
-  if (failed(end.status)) supervisor_.fail();
+  const bool is_failure = failed(end.status);
+  report_.ends.push_back(std::move(end));
+  if (is_failure) supervisor_.fail();
 }
 
 }  // namespace
@@ -161,6 +198,14 @@ LaunchReport run(const LaunchOptions& options,
                  Target err,
                  const RankFunction& function) {
   return Launch(options, ranks, out, err, function).run();
+}
+
+LaunchReport run(const LaunchOptions& options,
+                 const std::vector<RankCommand>& ranks,
+                 Target out,
+                 Target err,
+                 const GuardMaker& make_guard) {
+  return Launch(options, ranks, out, err, make_guard).run();
 }
 
 }  // namespace peal::launch

@@ -1,7 +1,8 @@
-// Runs a command or a function as n ranks on this machine, from start to end. Called by `peal run`
-// and `peal::spawn`.
+// Runs a command or a function as n ranks, from start to end. Called by `peal run` and
+// `peal::spawn`.
 #pragma once
 
+#include "peal/launch/guard.h"
 #include "peal/launch/options.h"
 #include "peal/launch/rank_command.h"
 #include "peal/launch/report.h"
@@ -32,5 +33,13 @@ LaunchReport run(const LaunchOptions& options,
                  Target out,
                  Target err,
                  const RankFunction& function = {});
+
+/// The same for ranks that `guard` starts by order, on the hosts of their commands. `make_guard`:
+/// see Supervisor.
+LaunchReport run(const LaunchOptions& options,
+                 const std::vector<RankCommand>& ranks,
+                 Target out,
+                 Target err,
+                 const GuardMaker& make_guard);
 
 }  // namespace peal::launch

@@ -15,6 +15,7 @@ namespace peal::launch {
 /// The label before each line of a rank.
 enum class Labels : unsigned char {
   kRank,    // "[0] "
+  kHost,    // "[n2:0] ": the host and the rank
   kStream,  // "[0]<stdout>:", as horovodrun
   kNone,
 };

@@ -67,7 +67,7 @@ void Outputs::add_stream(const LaunchOptions& options, Rank rank, Channel channe
       .pipe = std::move(pipe->reader),
       .log = {},
       .channel = channel,
-      .label = label_of(options.labels, rank, channel),
+      .label = label_of(options, rank, channel),
       .timestamps = options.timestamps,
       .progress = rank == first_rank_ ? Progress::kShow : Progress::kHide,
       .display = display_of(options, rank - first_rank_, channel),

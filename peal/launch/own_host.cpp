@@ -80,6 +80,10 @@ bool is_this_machine(const std::string& name) {
   }
 }
 
+bool has_other_hosts(std::span<const HostSlots> hosts) {
+  return !std::ranges::all_of(hosts, is_this_machine, &HostSlots::name);
+}
+
 void check_own_hosts(std::span<const HostSlots> hosts) {
   for (const HostSlots& host : hosts) {
     if (is_this_machine(host.name)) continue;

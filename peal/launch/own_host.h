@@ -22,6 +22,9 @@ bool is_own_host(std::string_view name,
 /// Cost: asks the name service for other names, up to 2 s.
 bool is_this_machine(const std::string& name);
 
+/// Whether ranks must run on other machines.
+bool has_other_hosts(std::span<const HostSlots> hosts);
+
 /// Errors: usage if a host is another machine; the text says what to do.
 void check_own_hosts(std::span<const HostSlots> hosts);
 

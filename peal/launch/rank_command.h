@@ -21,6 +21,7 @@ struct RankCommand {
   std::vector<std::string> arguments;  // the first is the program as the user named it
   Variables environment;               // complete
   std::vector<int> cpus;               // to bind to; empty: not bound
+  std::string host = {};               // where an agent starts it; empty: this machine
   friend bool operator==(const RankCommand&, const RankCommand&) = default;
 };
 

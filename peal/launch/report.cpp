@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <iterator>
+#include <set>
 #include <span>
 
 #include <fmt/format.h>
@@ -73,6 +74,8 @@ bool crashed(const ProcessEnd& end) {
   return WIFSIGNALED(end.status) && WTERMSIG(end.status) != SIGABRT;
 }
 
+bool is_lost(const ProcessEnd& end) { return !end.lost.empty(); }
+
 /// Why a rank failed, in the order in which failures are listed.
 enum class Origin : unsigned char { kCause, kCrash, kOwnError, kVictim };
 
@@ -81,6 +84,7 @@ bool is_among(Rank rank, const std::vector<Rank>& ranks) {
 }
 
 Origin origin_of(const LaunchReport& report, const ProcessEnd& end) {
+  if (is_lost(end)) return Origin::kCause;
   if (report.post_mortem) {
     if (is_among(end.rank, report.post_mortem->causes)) return Origin::kCause;
     if (is_among(end.rank, report.post_mortem->victims)) return Origin::kVictim;
@@ -97,21 +101,51 @@ std::vector<ProcessEnd> failures_of(const LaunchReport& report) {
   return failures;
 }
 
+/// "host n2 was lost with ranks 2 and 3 after 7.5 s: no sign of life for 2 s"
+std::string line_of_lost(const ProcessEnd& end, const std::vector<Rank>& ranks) {
+  return fmt::format("host {} was lost with {} after {:.1f} s: {}",
+                     end.host,
+                     names_of(ranks),
+                     seconds(end.after),
+                     end.lost);
+}
+
 std::string line_of(const ProcessEnd& end) {
-  return fmt::format("rank {} (pid {}) {} after {:.1f} s",
+  if (is_lost(end)) return line_of_lost(end, {end.rank});
+  return fmt::format("rank {}{} (pid {}) {} after {:.1f} s",
                      end.rank,
+                     end.host.empty() ? "" : " on " + end.host,
                      end.pid,
                      how_it_ended(end),
                      seconds(end.after));
 }
 
-/// A line for each of the first ends, and a line with the number of the others.
-std::string lines_of(std::span<const ProcessEnd> ends) {
-  std::string text;
-  for (const ProcessEnd& end : ends.first(std::min(ends.size(), kNamed))) {
-    text += fmt::format("  {}\n", line_of(end));
+/// A line for each end; one for all ranks of a host that was lost.
+std::vector<std::string> all_lines_of(std::span<const ProcessEnd> ends) {
+  std::vector<std::string> lines;
+  std::set<std::string> lost_hosts;
+  for (const ProcessEnd& end : ends) {
+    if (!is_lost(end)) {
+      lines.push_back(line_of(end));
+    } else if (lost_hosts.insert(end.host).second) {
+      std::vector<Rank> ranks;
+      for (const ProcessEnd& each : ends) {
+        if (is_lost(each) && each.host == end.host) ranks.push_back(each.rank);
+      }
+      lines.push_back(line_of_lost(end, ranks));
+    }
   }
-  if (ends.size() > kNamed) text += fmt::format("  and {} more\n", ends.size() - kNamed);
+  return lines;
+}
+
+/// The first lines, and a line with the number of the others.
+std::string lines_of(std::span<const ProcessEnd> ends) {
+  const std::vector<std::string> lines = all_lines_of(ends);
+  std::string text;
+  for (const std::string& line : std::span(lines).first(std::min(lines.size(), kNamed))) {
+    text += fmt::format("  {}\n", line);
+  }
+  if (lines.size() > kNamed) text += fmt::format("  and {} more\n", lines.size() - kNamed);
   return text;
 }
 
@@ -133,7 +167,8 @@ std::string text_of_failures(const LaunchReport& report) {
   const std::vector<Rank> others = ranks_that(report, ended_as_asked);
   const std::string ended =
       others.empty() ? "" : fmt::format("; {} ended by the launcher", subject(others));
-  if (failures.size() == 1) return fmt::format("peal: {}{}\n", line_of(failures.front()), ended);
+  const std::vector<std::string> lines = all_lines_of(failures);
+  if (lines.size() == 1) return fmt::format("peal: {}{}\n", lines.front(), ended);
   const auto victims = static_cast<std::size_t>(std::ranges::count(
       failures, Origin::kVictim, [&](const ProcessEnd& end) { return origin_of(report, end); }));
   // If all failed ranks have lost another rank, the cause is a link, or a rank that ended with 0.
@@ -160,6 +195,7 @@ std::string text_of_failures_after_request(const LaunchReport& report) {
 std::string failure(const LaunchReport& report) {
   std::string text = text_of_failures(report) + text_of_failures_after_request(report);
   const ProcessEnd& main = *main_failure(report);
+  if (is_lost(main)) return text;
   if (main.last_lines.empty())
     return text + fmt::format("peal: rank {} wrote nothing\n", main.rank);
   text += fmt::format("peal: the last lines of rank {}:\n", main.rank);

@@ -30,7 +30,9 @@ struct ProcessEnd {
   int status = 0;    // as waitpid(2) gives it
   Duration after{};  // since the start
   EndedBy ended_by = EndedBy::kItself;
-  bool was_stopped = false;               // stopped by a signal when the launcher asked it to end
+  bool was_stopped = false;  // stopped by a signal when the launcher asked it to end
+  std::string host{};        // of a job on several hosts
+  std::string lost{};  // why the host was lost; then the status is not known, and counts as SIGKILL
   std::vector<std::string> last_lines{};  // of its output, if it failed by itself
   friend bool operator==(const ProcessEnd&, const ProcessEnd&) = default;
 };

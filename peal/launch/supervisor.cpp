@@ -1,6 +1,7 @@
 #include "peal/launch/supervisor.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <utility>
@@ -17,28 +18,32 @@ std::set<pid_t> own_descendants() {
   return {found.begin(), found.end()};
 }
 
-GuardDuty with_mask(GuardDuty duty, const SignalReader& signals) {
-  duty.mask = signals.previous_mask();
-  return duty;
+GuardMaker maker_of(GuardDuty duty) {
+  return [duty = std::move(duty)](const sigset_t& mask) mutable {
+    duty.mask = mask;
+    return std::make_unique<LocalGuard>(std::move(duty));
+  };
 }
 
 }  // namespace
 
-Supervisor::Supervisor(GuardDuty duty)
-    : grace_(duty.grace),
+Supervisor::Supervisor(Timeout grace, const GuardMaker& make_guard)
+    : grace_(grace),
       children_before_(own_descendants()),
-      guard_(with_mask(std::move(duty), signals_)) {}
+      guard_(make_guard(signals_.previous_mask())) {}
+
+Supervisor::Supervisor(GuardDuty duty) : Supervisor(duty.grace, maker_of(duty)) {}
 
 void Supervisor::add_to(std::vector<pollfd>& entries) const {
   entries.push_back({signals_.fd(), POLLIN, 0});
-  entries.push_back({stage_ >= Stage::kGone ? -1 : guard_.events(), POLLIN, 0});
+  entries.push_back({stage_ >= Stage::kGone ? -1 : guard_->events(), POLLIN, 0});
 }
 
 void Supervisor::handle(std::span<const pollfd> entries,
                         const std::function<void(const GuardEvent&)>& handler) {
   if (entries[0].revents != 0) handle_signals();
   if (entries[1].revents != 0) {
-    while (const auto event = guard_.try_next()) {
+    while (const auto event = guard_->try_next()) {
       if (event->kind != GuardEvent::Kind::kGone) {
         handler(*event);
         continue;
@@ -46,7 +51,7 @@ void Supervisor::handle(std::span<const pollfd> entries,
       intervention_.survivors = event->value;
       stage_ = Stage::kGone;
     }
-    if (guard_.has_ended() && stage_ < Stage::kGone) guard_is_lost();
+    if (guard_->has_ended() && stage_ < Stage::kGone) guard_is_lost();
   }
   if (stage_ == Stage::kFailing && Clock::now() >= stopping_from_) {
     stop(SIGTERM, SignalOrigin::kProcess);
@@ -59,10 +64,10 @@ void Supervisor::handle_signals() {
       case SIGUSR1:
       case SIGUSR2:
       case SIGCONT:
-        guard_.pass_on(taken->signal, taken->origin);
+        guard_->pass_on(taken->signal, taken->origin);
         break;
       case SIGTSTP:
-        guard_.pass_on(SIGTSTP, taken->origin);
+        guard_->pass_on(SIGTSTP, taken->origin);
         ::raise(SIGSTOP);  // returns when the shell resumes the job, which also sends SIGCONT
         break;
       default:
@@ -94,7 +99,7 @@ void Supervisor::kill_at_once(int signal) {
     intervention_.cut_short = signal;
     killing_from_ = now;
   }
-  guard_.kill();
+  guard_->kill();
 }
 
 /// The kernel has killed the processes, and their descendants are children of the launcher now.
@@ -112,12 +117,18 @@ void Supervisor::fail() {
 
 void Supervisor::stop(int signal, SignalOrigin origin) {
   note_stop();
-  guard_.stop(signal, origin);
+  guard_->stop(signal, origin);
 }
 
 void Supervisor::note_stop() {
   stage_ = Stage::kStopping;
   killing_from_ = Clock::now() + grace_;
+}
+
+EndedBy Supervisor::ender_of(int status, TimePoint now) const {
+  if (stage_ != Stage::kStopping) return EndedBy::kItself;
+  const bool by_sigkill = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  return by_sigkill && is_killing(now) ? EndedBy::kKill : EndedBy::kRequest;
 }
 
 void Supervisor::give_up_output() {

@@ -5,13 +5,15 @@
 #include <poll.h>
 
 #include <functional>
+#include <memory>
 #include <set>
 #include <span>
 #include <vector>
 
 #include "peal/base/clock.h"
-#include "peal/launch/guard.h"
+#include "peal/launch/local_guard.h"
 #include "peal/launch/process_tree.h"
+#include "peal/launch/report.h"
 #include "peal/launch/signals.h"
 
 namespace peal::launch {
@@ -44,12 +46,14 @@ class Supervisor final {
     int survivors = 0;        // processes that SIGKILL did not end
   };
 
-  /// Blocks the signals that it reads, starts adopting orphans, and forks the guard. Sets
-  /// `duty.mask`. Errors: resource.
+  /// Blocks the signals that it reads, starts adopting orphans, and makes the guard. Errors: of
+  /// `make_guard`.
+  Supervisor(Timeout grace, const GuardMaker& make_guard);
+  /// For the processes of this machine. Sets `duty.mask`. Errors: resource.
   explicit Supervisor(GuardDuty duty);
   Supervisor(const Supervisor&) = delete;
 
-  Guard& guard() { return guard_; }
+  Guard& guard() { return *guard_; }
   Stage stage() const { return stage_; }
   const Intervention& intervention() const { return intervention_; }
 
@@ -66,8 +70,6 @@ class Supervisor final {
   void fail();
   /// Ends the processes by `signal`, and kills those that remain after the grace.
   void stop(int signal, SignalOrigin origin);
-  /// Call this when the guard has begun to end the processes by itself.
-  void note_stop();
   /// Drops the remaining output, because it did not arrive in time. After a signal, this means that
   /// the reader of the output is stuck.
   void give_up_output();
@@ -78,8 +80,11 @@ class Supervisor final {
   }
   /// Whether the grace is over, so that the guard kills the processes.
   bool is_killing(TimePoint now) const { return now >= killing_from_; }
+  /// The launcher's part in the end of a process that ends now. `status` as waitpid(2) gives it.
+  EndedBy ender_of(int status, TimePoint now) const;
 
  private:
+  void note_stop();
   void handle_signals();
   void end_by_signal(SignalReader::Taken taken);
   void kill_at_once(int signal);
@@ -93,7 +98,7 @@ class Supervisor final {
   const std::set<pid_t> children_before_;  // of the program, with their descendants
   const OrphanAdoption adoption_;
   SignalReader signals_;
-  Guard guard_;
+  std::unique_ptr<Guard> guard_;
 };
 
 }  // namespace peal::launch

@@ -1,7 +1,7 @@
 """Ranks under other launchers: two ranks meet with each launcher that peal understands.
 
-Called by ctest with an example and the name or the path of a launcher. If the launcher is not installed or
-not running, the test ends with SKIPPED.
+Called by ctest with an example and the name or the path of a launcher; for srun, in the cluster of
+tests/engines/slurm_cluster.py. If the launcher is not installed or not running, the test ends with SKIPPED.
 """
 import pathlib
 import re

@@ -2,16 +2,22 @@
 // nothing about the hosts. Made from a file (read_job.h) or from flags; a runner starts it.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <compare>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "peal/base/units.h"
 
 namespace peal::launch {
+
+/// The names of the runners: what starts a job, and the keys of Job::engine_options.
+inline constexpr std::array<std::string_view, 6> kRunnerNames = {
+    "local", "ssh", "slurm", "mpi", "kubernetes", "container"};
 
 /// The resources of a node. Nothing: not limited.
 struct Resources {
@@ -39,6 +45,9 @@ struct Role {
   std::vector<std::string> args{};     // after the command
   std::map<std::string, std::string> env{};  // overrides Job::env
   Resources resources{};
+  /// Whether its processes are ranks. Others, as evaluators, get no RANK, and are in roles after
+  /// all roles with ranks.
+  bool in_world = true;
   friend bool operator==(const Role&, const Role&) = default;
 };
 
@@ -65,7 +74,7 @@ enum class JobForm : unsigned char {
 
 struct Job {
   std::string name;
-  std::vector<Role> roles;  // the nodes of the first role have the lowest ranks
+  std::vector<Role> roles{};  // the nodes of the first role have the lowest ranks
   std::map<std::string, std::string> env{};
   std::string directory{};  // where the commands start; empty: where the job was submitted
   std::vector<JobFile> files{};
@@ -82,16 +91,23 @@ struct Job {
   /// Options for the command of an engine, by the name of the runner: slurm: [--partition=gpu].
   std::map<std::string, std::vector<std::string>> engine_options{};
   JobForm form = JobForm::kPeal;
+  /// What CLUSTER_SPEC and TF_CONFIG contain as "job": JSON, for the forms that set them.
+  std::string document{};
   friend bool operator==(const Job&, const Job&) = default;
 };
 
 /// The nodes of all roles, at most.
 int node_count(const Job& job);
-/// The ranks of all nodes, at most.
+/// The processes of all nodes, at most. Those of roles outside the world are counted too.
 int rank_count(const Job& job);
 
+/// The most nodes and ranks of a job. More are a mistake.
+inline constexpr int kMostNodes = 100'000;
+inline constexpr int kMostRanks = 1'000'000;
+
 /// Checks what no form checks by itself: names, counts, a command or an image in each role, limits
-/// that contradict each other. Errors: usage; the text names the field and says what is legal.
+/// that contradict each other. Errors: usage; the text names the field as in peal's own form
+/// ("roles[0].nodes"), and says what is legal.
 void check(const Job& job);
 
 }  // namespace peal::launch

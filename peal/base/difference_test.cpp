@@ -1,8 +1,11 @@
-#include "peal/cli/difference.h"
+#include "peal/base/difference.h"
+
+#include <array>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
-namespace peal::cli {
+namespace peal {
 namespace {
 
 TEST(DifferenceTest, TheDifferenceIsTheShareOfLettersThatMustChange) {
@@ -20,5 +23,14 @@ TEST(DifferenceTest, TheDifferenceIsSymmetric) {
   EXPECT_EQ(difference("config", "conf"), difference("conf", "config"));
 }
 
+TEST(DifferenceTest, TheNearestWordIsTheFirstOfThoseThatDifferLeast) {
+  constexpr std::array<std::string_view, 3> kKnown = {"nodes", "notes", "image"};
+  EXPECT_EQ(nearest_word("nods", kKnown), "nodes");
+  EXPECT_EQ(nearest_word("noxes", kKnown), "nodes");
+  EXPECT_EQ(nearest_word("imag", kKnown), "image");
+  EXPECT_EQ(nearest_word("xyz", kKnown), "");
+  EXPECT_EQ(nearest_word("nodes", {}), "");
+}
+
 }  // namespace
-}  // namespace peal::cli
+}  // namespace peal

@@ -1,5 +1,5 @@
 // A guard that starts ranks by order, as a process of its own.
-#include "peal/launch/guard.h"
+#include "peal/launch/local_guard.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ using std::chrono::minutes;
 
 GuardDuty duty() { return {.grace = minutes(1), .starts = Starts::kAlsoLater}; }
 
-class GuardTest : public testing::Test {
+class LocalGuardTest : public testing::Test {
  protected:
   void start(Rank rank, const std::string& script, const std::string& program = "/bin/sh") {
     guard_.start({.rank = rank,
@@ -56,11 +56,11 @@ class GuardTest : public testing::Test {
 
   const OrphanAdoption adoption_;
   SignalReader signals_;
-  Guard guard_{duty()};
+  LocalGuard guard_{duty()};
   peal::Pipe output_ = make_pipe();
 };
 
-TEST_F(GuardTest, ARankIsStartedLaterWithItsEnvironmentAndItsOutput) {
+TEST_F(LocalGuardTest, ARankIsStartedLaterWithItsEnvironmentAndItsOutput) {
   start(7, "echo it runs; exit 3");
   EXPECT_EQ(line(), "it runs");
   const GuardEvent end = next_event();
@@ -71,7 +71,7 @@ TEST_F(GuardTest, ARankIsStartedLaterWithItsEnvironmentAndItsOutput) {
   EXPECT_EQ(next_event().rank, 8);
 }
 
-TEST_F(GuardTest, TheEnvironmentMayBeLarge) {
+TEST_F(LocalGuardTest, TheEnvironmentMayBeLarge) {
   guard_.start({.rank = 0,
                 .program = "/bin/sh",
                 .arguments = {"sh", "-c", "echo ${#A} ${#B}"},
@@ -82,7 +82,7 @@ TEST_F(GuardTest, TheEnvironmentMayBeLarge) {
   EXPECT_EQ(line(), "100000 9");
 }
 
-TEST_F(GuardTest, AProgramThatCannotRunIsReportedAndEndsNoOtherRank) {
+TEST_F(LocalGuardTest, AProgramThatCannotRunIsReportedAndEndsNoOtherRank) {
   start(0, "exec sleep 100");
   start(1, "", "/no/such/program");
   const GuardEvent event = next_event();
@@ -93,7 +93,7 @@ TEST_F(GuardTest, AProgramThatCannotRunIsReportedAndEndsNoOtherRank) {
   EXPECT_EQ(next_event().rank, 0);
 }
 
-TEST_F(GuardTest, ASignalReachesOneRank) {
+TEST_F(LocalGuardTest, ASignalReachesOneRank) {
   start(0, "exec sleep 100");
   start(1, "exec sleep 100");
   guard_.signal(1, SIGUSR1);
@@ -102,14 +102,14 @@ TEST_F(GuardTest, ASignalReachesOneRank) {
   EXPECT_EQ(WTERMSIG(end.value), SIGUSR1);
 }
 
-TEST_F(GuardTest, WhatARankLeavesInItsGroupEndsWithTheRank) {
+TEST_F(LocalGuardTest, WhatARankLeavesInItsGroupEndsWithTheRank) {
   start(0, "sh -c 'trap \"echo ended; exit 0\" TERM; echo $PPID; sleep 100 & wait' & sleep 100; :");
   ::kill(static_cast<pid_t>(std::stol(line())), SIGKILL);
   EXPECT_EQ(next_event().rank, 0);
   EXPECT_EQ(line(), "ended");
 }
 
-TEST_F(GuardTest, ARequestToStopEndsTheGuardAndEveryRank) {
+TEST_F(LocalGuardTest, ARequestToStopEndsTheGuardAndEveryRank) {
   start(0, "exec sleep 100");
   start(1, "exec sleep 100");
   guard_.stop(SIGTERM, SignalOrigin::kProcess);
@@ -124,7 +124,7 @@ TEST(GuardLifeTest, NoRankOutlivesTheLauncher) {
   const OrphanAdoption adoption;
   {
     SignalReader signals;
-    Guard guard(duty());
+    LocalGuard guard(duty());
     const peal::Pipe output = make_pipe();
     guard.start({.rank = 0,
                  .program = "/bin/sh",

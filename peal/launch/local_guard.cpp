@@ -1,4 +1,4 @@
-#include "peal/launch/guard.h"
+#include "peal/launch/local_guard.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -61,7 +61,7 @@ RankFunction with_name(const ProcessName& name, const RankFunction& function) {
 
 }  // namespace
 
-Guard::Guard(GuardDuty duty) {
+LocalGuard::LocalGuard(GuardDuty duty) {
   net::SocketPair orders = net::make_socket_pair();
   Pipe events = make_guard_pipe();
   duty.orders = orders.b.get();
@@ -77,13 +77,13 @@ Guard::Guard(GuardDuty duty) {
   events_ = std::move(events.reader);
 }
 
-Guard::~Guard() {
+LocalGuard::~LocalGuard() {
   orders_.reset();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-std::optional<GuardEvent> Guard::try_next() {
+std::optional<GuardEvent> LocalGuard::try_next() {
   GuardEvent event;
   const auto got = ::read(events_.get(), &event, sizeof event);
   if (got == 0) ended_ = true;
@@ -91,21 +91,21 @@ std::optional<GuardEvent> Guard::try_next() {
   return event;
 }
 
-void Guard::pass_on(int signal, SignalOrigin origin) {
+void LocalGuard::pass_on(int signal, SignalOrigin origin) {
   order({GuardOrder::Kind::kPassOn, signal, origin});
 }
 
-void Guard::stop(int signal, SignalOrigin origin) {
+void LocalGuard::stop(int signal, SignalOrigin origin) {
   order({GuardOrder::Kind::kStop, signal, origin});
 }
 
-void Guard::kill() { order({.kind = GuardOrder::Kind::kKill}); }
+void LocalGuard::kill() { order({.kind = GuardOrder::Kind::kKill}); }
 
-void Guard::signal(Rank rank, int signal) {
+void LocalGuard::signal(Rank rank, int signal) {
   order({.kind = GuardOrder::Kind::kSignal, .signal = signal, .rank = rank});
 }
 
-void Guard::start(const RankCommand& command, int out, int err) {
+void LocalGuard::start(const RankCommand& command, int out, int err) {
   const std::string bytes = encode(command);
   order({.kind = GuardOrder::Kind::kStart,
          .rank = command.rank,
@@ -121,7 +121,7 @@ void Guard::start(const RankCommand& command, int out, int err) {
 }
 
 /// A guard that has ended ignores orders; `try_next` notices its end.
-void Guard::order(const GuardOrder& order) {
+void LocalGuard::order(const GuardOrder& order) {
   [[maybe_unused]] const auto written = ::write(orders_.get(), &order, sizeof order);
 }
 

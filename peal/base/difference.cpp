@@ -1,4 +1,4 @@
-#include "peal/cli/difference.h"
+#include "peal/base/difference.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace peal::cli {
+namespace peal {
 
 double difference(std::string_view a, std::string_view b) {
   if (a.empty() && b.empty()) return 0;
@@ -22,4 +22,16 @@ double difference(std::string_view a, std::string_view b) {
   return static_cast<double>(row.back()) / static_cast<double>(std::max(a.size(), b.size()));
 }
 
-}  // namespace peal::cli
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known) {
+  std::string_view nearest;
+  double least = kNearDifference;
+  for (const std::string_view other : known) {
+    const double here = difference(word, other);
+    if (here > least || (here == least && !nearest.empty())) continue;
+    least = here;
+    nearest = other;
+  }
+  return nearest;
+}
+
+}  // namespace peal

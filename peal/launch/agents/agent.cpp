@@ -1,0 +1,307 @@
+#include "peal/launch/agents/agent.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/launch/agents/agent_link.h"
+#include "peal/launch/agents/agent_protocol.h"
+#include "peal/launch/agents/host_facts.h"
+#include "peal/launch/flights.h"
+#include "peal/launch/report.h"
+#include "peal/launch/supervisor.h"
+#include "peal/net/socket.h"
+#include "peal/system/open_files.h"
+#include "peal/system/own_file.h"
+#include "peal/system/pipe.h"
+#include "peal/system/process_state.h"
+
+namespace peal::launch::agents {
+namespace {
+
+constexpr Timeout kTick{200};
+/// How long to wait for the first frame.
+constexpr Timeout kPatience{60'000};
+/// Open files of one rank: two pipe ends, and a reserve.
+constexpr long kFilesOfARank = 8;
+constexpr long kFilesOfTheAgent = 64;
+
+/// A folder that does not exist is a problem of the host, which host_facts reports.
+Begin enter_directory(Begin begin) {
+  [[maybe_unused]] const int result = ::chdir(begin.directory.c_str());
+  return begin;
+}
+
+class Agent final {
+ public:
+  Agent(AgentLink& link, Begin begin);
+  void run();
+
+ private:
+  struct Streams {
+    Fd out;
+    Fd err;
+  };
+
+  bool is_over() const;
+  void wait_and_handle();
+  void handle(const Frame& frame);
+  void start(RankCommand command);
+  void handle(const GuardEvent& event);
+  void leave_end_of(const GuardEvent& event) const;
+  void add_outputs(std::vector<pollfd>& entries) const;
+  void read_outputs(std::span<const pollfd> entries);
+  /// Returns whether the output is still open and there may be more to read.
+  bool read_output(Rank rank, Channel channel);
+  void drain(Rank rank);
+  void check_launcher(TimePoint now);
+  void tell_signal();
+  void tell_gone(TimePoint now);
+  void send_records();
+
+  AgentLink& link_;
+  const Begin begin_;
+  const Flights flights_;
+  const Fd port_;
+  const TimePoint start_ = Clock::now();
+  Supervisor supervisor_;
+  std::map<Rank, Streams> outputs_;
+  std::set<Rank> stopped_;
+  bool launcher_may_pause_ = false;  // it has passed on SIGTSTP, and stops itself
+  bool has_told_signal_ = false;
+  bool has_told_gone_ = false;
+  TimePoint gone_since_ = TimePoint::max();
+};
+
+Agent::Agent(AgentLink& link, Begin begin)
+    : link_(link),
+      begin_(enter_directory(std::move(begin))),
+      flights_(begin_.environment),
+      port_(net::reserve(net::Address::parse("0.0.0.0:0"))),
+      supervisor_(GuardDuty{.grace = begin_.grace, .starts = Starts::kAlsoLater}) {
+  Ready ready = host_facts(begin_, process_variables());
+  ready.port = net::local_address(port_.get()).port();
+  ready.records = flights_.folder();
+  link_.send(FrameKind::kReady, encode(ready));
+}
+
+void Agent::run() {
+  while (!is_over()) wait_and_handle();
+}
+
+/// After the last rank, the launcher may still want the records.
+bool Agent::is_over() const { return supervisor_.stage() == Stage::kGone && link_.is_closed(); }
+
+void Agent::wait_and_handle() {
+  std::vector<pollfd> entries = {{link_.in(), POLLIN, 0},
+                                 {link_.wants_to_write() ? link_.out() : -1, POLLOUT, 0}};
+  const std::size_t first_of_supervisor = entries.size();
+  supervisor_.add_to(entries);
+  const std::size_t first_output = entries.size();
+  add_outputs(entries);
+  ::poll(entries.data(), entries.size(), static_cast<int>(kTick.count()));
+  const TimePoint now = Clock::now();
+  const std::span all(entries);
+  read_outputs(all.subspan(first_output));
+  supervisor_.handle(all.subspan(first_of_supervisor, Supervisor::kEntries),
+                     [this](const GuardEvent& event) { handle(event); });
+  tell_gone(now);
+  if (entries[1].revents != 0) link_.write_some();
+  if (entries[0].revents != 0) link_.read_some(now);
+  while (const auto frame = link_.try_next()) handle(*frame);
+  link_.beat(now);
+  check_launcher(now);
+  tell_signal();
+}
+
+void Agent::handle(const Frame& frame) {
+  launcher_may_pause_ = false;
+  switch (frame.kind) {
+    case FrameKind::kStart:
+      return start(decode_command(frame.payload));
+    case FrameKind::kSignal: {
+      const SignalOrder order = decode_signal(frame.payload);
+      return supervisor_.guard().signal(order.rank, order.signal);
+    }
+    case FrameKind::kPassOn: {
+      const int signal = decode_signal(frame.payload).signal;
+      launcher_may_pause_ = signal == SIGTSTP;
+      return supervisor_.guard().pass_on(signal, SignalOrigin::kProcess);
+    }
+    case FrameKind::kStop:
+      return supervisor_.stop(decode_signal(frame.payload).signal, SignalOrigin::kProcess);
+    case FrameKind::kKill:
+      return supervisor_.guard().kill();
+    case FrameKind::kCollect:
+      return send_records();
+    case FrameKind::kBegin:
+    case FrameKind::kReady:
+    case FrameKind::kEvent:
+    case FrameKind::kOutput:
+    case FrameKind::kRecord:
+    case FrameKind::kCollected:
+    case FrameKind::kEnding:
+    case FrameKind::kBeat:
+      break;
+  }
+  throw Error(ErrorKind::kMismatch, "a message that no launcher sends to an agent");
+}
+
+void Agent::start(RankCommand command) {
+  allow_open_files(kFilesOfTheAgent + kFilesOfARank * static_cast<long>(outputs_.size() + 1),
+                   "one more rank");
+  Pipe out = make_pipe();
+  Pipe err = make_pipe();
+  for (const Pipe* pipe : {&out, &err}) ::fcntl(pipe->reader.get(), F_SETFL, O_NONBLOCK);
+  supervisor_.guard().start(command, out.writer.get(), err.writer.get());
+  outputs_[command.rank] = {std::move(out.reader), std::move(err.reader)};
+}
+
+/// The output of a rank goes before the event of its end.
+void Agent::handle(const GuardEvent& event) {
+  if (event.kind == GuardEvent::Kind::kStopped) stopped_.insert(event.rank);
+  if (event.kind == GuardEvent::Kind::kEnded) {
+    drain(event.rank);
+    leave_end_of(event);
+  }
+  link_.send(FrameKind::kEvent, encode(event));
+}
+
+/// For the rank's peers on this host, and for `peal why`.
+void Agent::leave_end_of(const GuardEvent& event) const {
+  const TimePoint now = Clock::now();
+  leave_end({.folder = flights_.folder(), .job = begin_.job},
+            {.rank = event.rank,
+             .pid = event.pid,
+             .status = event.value,
+             .after = now - start_,
+             .ended_by = supervisor_.ender_of(event.value, now),
+             .was_stopped = stopped_.contains(event.rank)});
+}
+
+void Agent::add_outputs(std::vector<pollfd>& entries) const {
+  for (const auto& [rank, streams] : outputs_) {
+    for (const Fd* fd : {&streams.out, &streams.err}) {
+      entries.push_back({link_.is_full() ? -1 : fd->get(), POLLIN, 0});
+    }
+  }
+}
+
+void Agent::read_outputs(std::span<const pollfd> entries) {
+  std::size_t i = 0;
+  for (const auto& [rank, streams] : outputs_) {
+    if (entries[i++].revents != 0) read_output(rank, Channel::kOut);
+    if (entries[i++].revents != 0) read_output(rank, Channel::kErr);
+  }
+  std::erase_if(outputs_, [](const auto& entry) { return !entry.second.out && !entry.second.err; });
+}
+
+bool Agent::read_output(Rank rank, Channel channel) {
+  Streams& streams = outputs_.at(rank);
+  Fd& fd = channel == Channel::kOut ? streams.out : streams.err;
+  if (!fd) return false;
+  std::string bytes(1 << 16, '\0');
+  const auto got = ::read(fd.get(), bytes.data(), bytes.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  if (bytes.empty()) fd.reset();
+  link_.send(FrameKind::kOutput, encode(Output{rank, channel, std::move(bytes)}));
+  return got > 0;
+}
+
+void Agent::drain(Rank rank) {
+  if (!outputs_.contains(rank)) return;
+  for (const Channel channel : {Channel::kOut, Channel::kErr}) {
+    while (!link_.is_full() && read_output(rank, channel)) {
+    }
+  }
+}
+
+void Agent::check_launcher(TimePoint now) {
+  if (!link_.is_closed() && !launcher_may_pause_ && link_.silence(now) > begin_.silence) {
+    link_.close();
+  }
+  if (link_.is_closed() && supervisor_.stage() < Stage::kStopping) {
+    supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
+  }
+}
+
+/// An engine ends a job by a signal to its processes: the launcher should know why ranks end.
+void Agent::tell_signal() {
+  const int signal = supervisor_.intervention().signal;
+  if (signal == 0 || std::exchange(has_told_signal_, true)) return;
+  link_.send(FrameKind::kEnding, signal_name(signal));
+}
+
+/// Also without the last output, if a process that hangs in the kernel holds it open.
+void Agent::tell_gone(TimePoint now) {
+  if (supervisor_.stage() != Stage::kGone || has_told_gone_) return;
+  gone_since_ = std::min(gone_since_, now);
+  if (!outputs_.empty() && now - gone_since_ < kLastOutput) return;
+  outputs_.clear();
+  has_told_gone_ = true;
+  handle(
+      GuardEvent{.kind = GuardEvent::Kind::kGone, .value = supervisor_.intervention().survivors});
+}
+
+void Agent::send_records() {
+  std::error_code ignored;
+  if (!flights_.folder().empty()) {
+    for (const auto& entry : std::filesystem::directory_iterator(flights_.folder(), ignored)) {
+      try {
+        link_.send(FrameKind::kRecord,
+                   encode(Record{entry.path().filename().string(), read_own_file(entry.path())}));
+      } catch (const Error&) {
+        // Without this record, the others may still show the cause.
+      }
+    }
+  }
+  link_.send(FrameKind::kCollected);
+}
+
+/// Nothing if the launcher is gone.
+std::optional<Begin> await_begin(AgentLink& link) {
+  const Deadline deadline = Deadline::after(kPatience);
+  while (!link.is_closed() && !deadline.passed()) {
+    std::array<pollfd, 2> entries = {pollfd{link.in(), POLLIN, 0},
+                                     pollfd{link.wants_to_write() ? link.out() : -1, POLLOUT, 0}};
+    ::poll(entries.data(), entries.size(), static_cast<int>(kTick.count()));
+    link.write_some();
+    if (entries[0].revents != 0) link.read_some(Clock::now());
+    if (const auto frame = link.try_next()) {
+      if (frame->kind != FrameKind::kBegin) break;
+      return decode_begin(frame->payload);
+    }
+  }
+  if (link.is_closed()) return std::nullopt;
+  throw Error(ErrorKind::kMismatch,
+              "peal agent is started by peal run, and speaks with it through its standard input "
+              "and output; to start a job, use peal run");
+}
+
+}  // namespace
+
+void serve_launcher(Fd in, Fd out, const std::string& version) {
+  const std::string banner = encode(Banner{.version = version});
+  if (::write(out.get(), banner.data(), banner.size()) != std::ssize(banner)) return;
+  AgentLink link(std::move(in), std::move(out), Clock::now());
+  if (auto begin = await_begin(link)) Agent(link, std::move(*begin)).run();
+}
+
+}  // namespace peal::launch::agents

@@ -1,0 +1,65 @@
+// The guard of processes on other hosts: passes the launcher's orders to the agents, and their
+// events and output back. Made by run_on_hosts.h.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "peal/launch/agents/agents.h"
+#include "peal/launch/guard.h"
+#include "peal/launch/guard_process.h"
+
+namespace peal::launch::agents {
+
+class AgentGuard final : public Guard {
+ public:
+  /// `agents` must outlive it. With Starts::kAtOnce, the guard ends after the last process that was
+  /// started before the first call of `try_next`.
+  AgentGuard(Agents& agents, Starts starts);
+  ~AgentGuard() override;
+
+  int events() const override { return agents_.readable(); }
+  std::optional<GuardEvent> try_next() override;
+  bool has_ended() const override { return false; }  // it is a part of the launcher
+  void pass_on(int signal, SignalOrigin origin) override;
+  void stop(int signal, SignalOrigin origin) override;
+  void kill() override;
+  /// `command.host` is the name of a host that is ready.
+  void start(const RankCommand& command, int out, int err) override;
+  void signal(Rank rank, int signal) override;
+  std::string why_lost(Rank rank) const override;
+
+ private:
+  /// A process, and the pipes that its output goes into.
+  struct Process {
+    int host = 0;
+    bool is_running = true;
+    Fd out{};
+    Fd err{};
+  };
+
+  void advance();
+  void take_frames(int host);
+  void handle(int host, const Frame& frame);
+  void take_event(int host, const GuardEvent& event);
+  /// Returns whether all bytes are written.
+  bool pass_output(int host);
+  void lose(int host);
+  void end_if_done();
+  void send_to_all(FrameKind kind, int signal);
+
+  Agents& agents_;
+  const Starts starts_;
+  std::map<Rank, Process> processes_;
+  std::map<int, Output> unwritten_;  // by host: output that its pipe does not take yet
+  std::set<int> gone_;               // hosts without processes, or without a connection
+  std::deque<GuardEvent> events_;
+  enum class Stage : unsigned char { kRunning, kStopping, kGone } stage_ = Stage::kRunning;
+  int survivors_ = 0;
+};
+
+}  // namespace peal::launch::agents

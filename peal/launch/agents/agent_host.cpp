@@ -1,0 +1,188 @@
+#include "peal/launch/agents/agent_host.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/launch/command.h"
+#include "peal/launch/start_process.h"
+#include "peal/system/pipe.h"
+
+namespace peal::launch::agents {
+namespace {
+
+constexpr std::size_t kMostErrors = 8192;
+/// More text before the banner is not a login message.
+constexpr std::size_t kMostBefore = 1 << 16;
+/// How long the engine's command may take to end after its connection has ended.
+constexpr Timeout kToEnd{1000};
+
+double seconds(Timeout time) { return static_cast<double>(time.count()) / 1000.0; }
+
+}  // namespace
+
+AgentHost::AgentHost(std::string name,
+                     const EngineOptions& engine,
+                     Begin begin,
+                     std::string version,
+                     const sigset_t& mask)
+    : name_(std::move(name)),
+      engine_(engine),
+      begin_(std::move(begin)),
+      version_(std::move(version)),
+      link_({}, {}, started_) {
+  begin_.is_over_ssh = engine_.engine == Engine::kSsh;
+  Pipe in = make_pipe();
+  Pipe out = make_pipe();
+  Pipe err = make_pipe();
+  const std::vector<std::string> command = agent_command(engine_, name_);
+  const Variables variables = process_variables();
+  const auto path = variables.find("PATH");
+  const CommandLookup found =
+      find_command(command.front(), path == variables.end() ? "/usr/bin:/bin" : path->second);
+  if (found.exit_code != 0) {
+    refuse(found.problem);
+    return;
+  }
+  const StartedProcess started = start_process(
+      {.rank = 0,
+       .program = found.path,
+       .arguments = command,
+       .environment = variables,
+       .cpus = {}},
+      {.in = in.reader.get(), .out = out.writer.get(), .err = err.writer.get(), .mask = mask});
+  if (started.error != 0) {
+    refuse(fmt::format("cannot start {}: {}", found.path, ::strerror(started.error)));
+    return;
+  }
+  pid_ = started.pid;
+  errors_ = std::move(err.reader);
+  ::fcntl(errors_.get(), F_SETFL, O_NONBLOCK);
+  link_ = AgentLink(std::move(out.reader), std::move(in.writer), started_);
+}
+
+AgentHost::~AgentHost() {
+  link_.close();
+  end_process(Ending::kAwait);
+}
+
+void AgentHost::read_some(TimePoint now) {
+  if (state_ == State::kStarting) return take_banner(now);
+  link_.read_some(now);
+  if (state_ == State::kAsked) take_answer();
+}
+
+void AgentHost::take_banner(TimePoint now) {
+  before_ += link_.read_text(now);
+  std::size_t begin = 0;
+  for (auto end = before_.find('\n'); end != std::string::npos; end = before_.find('\n', begin)) {
+    const auto banner = decode_banner(std::string_view(before_).substr(begin, end - begin));
+    begin = end + 1;
+    if (!banner) continue;
+    if (banner->protocol != kProtocol || banner->version != version_) {
+      return refuse(fmt::format("peal {} is installed there, and peal {} here; install the same",
+                                banner->version,
+                                version_));
+    }
+    link_.unread(std::string_view(before_).substr(begin));
+    before_.clear();
+    state_ = State::kAsked;
+    link_.send(FrameKind::kBegin, encode(begin_));
+    return take_answer();
+  }
+  before_.erase(0, begin);
+  if (before_.size() > kMostBefore) refuse("it sends no answer of peal, but other output");
+}
+
+void AgentHost::take_answer() {
+  try {
+    const auto frame = link_.try_next();
+    if (!frame) return;
+    if (frame->kind != FrameKind::kReady) return refuse("its agent sends an unexpected message");
+    facts_ = decode_ready(frame->payload);
+  } catch (const Error& error) {
+    return refuse(fmt::format("its agent sends {}", error.message()));
+  }
+  if (facts_.exit_code != 0) return refuse(facts_.problem);
+  state_ = State::kReady;
+}
+
+void AgentHost::read_errors() {
+  std::array<char, 4096> buffer;
+  while (errors_) {
+    const auto got = ::read(errors_.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return;
+    if (got == 0) return errors_.reset();
+    error_text_.append(buffer.data(), static_cast<std::size_t>(got));
+    if (error_text_.size() > kMostErrors) {
+      error_text_.erase(0, error_text_.size() - kMostErrors);
+    }
+  }
+}
+
+void AgentHost::check(TimePoint now, const Patience& patience) {
+  if (state_ == State::kRefused || state_ == State::kLost) return;
+  link_.beat(now);
+  if (state_ != State::kReady) {
+    if (link_.is_closed()) return refuse(reason_of_end());
+    if (now - started_ > patience.start) {
+      return refuse(fmt::format("no answer within {} s", seconds(patience.start)));
+    }
+    return;
+  }
+  if (link_.is_closed()) return lose(reason_of_end());
+  if (link_.silence(now) > patience.silence) {
+    lose(fmt::format("no sign of life for {} s", seconds(patience.silence)));
+  }
+}
+
+void AgentHost::refuse(std::string problem) {
+  state_ = State::kRefused;
+  problem_ = std::move(problem);
+  link_.close();
+  end_process(Ending::kKill);
+}
+
+void AgentHost::lose(std::string problem) {
+  state_ = State::kLost;
+  problem_ = std::move(problem);
+  link_.close();
+  end_process(Ending::kKill);
+}
+
+/// The connection has ended, so the engine's command is about to end.
+std::string AgentHost::reason_of_end() {
+  const int status = end_process(Ending::kAwait);
+  read_errors();
+  if (!ending_.empty()) return fmt::format("its agent was ended by {}", ending_);
+  return start_problem(engine_, status, error_text_);
+}
+
+int AgentHost::end_process(Ending ending) {
+  if (pid_ < 0) return 0;
+  int status = 0;
+  const Deadline deadline = Deadline::after(ending == Ending::kAwait ? kToEnd : Timeout(0));
+  pid_t ended = 0;
+  while ((ended = ::waitpid(pid_, &status, WNOHANG)) == 0 && !deadline.passed()) {
+    ::poll(nullptr, 0, 5);
+  }
+  if (ended == 0) {
+    ::kill(-pid_, SIGKILL);
+    ::waitpid(pid_, &status, 0);
+  }
+  pid_ = -1;
+  return status;
+}
+
+}  // namespace peal::launch::agents

@@ -1,0 +1,92 @@
+// A host as the launcher sees it: the engine's process that reaches it, the handshake, and the
+// connection with its agent. Owned by agents.h.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "peal/base/clock.h"
+#include "peal/launch/agents/agent_link.h"
+#include "peal/launch/agents/engine.h"
+#include "peal/system/fd.h"
+
+namespace peal::launch::agents {
+
+/// The limits of the launcher's patience.
+struct Patience {
+  Timeout start{60'000};   // from the start of the engine's command to the agent's answer
+  Timeout silence{2'000};  // without a frame: then the host is lost
+  friend bool operator==(const Patience&, const Patience&) = default;
+};
+
+class AgentHost final {
+ public:
+  enum class State : unsigned char {
+    kStarting,  // the agent has not written its banner yet
+    kAsked,     // it has received kBegin
+    kReady,     // ranks can start
+    kRefused,   // ranks cannot start: see `problem`
+    kLost,      // it was ready, and the connection is gone: see `problem`
+  };
+
+  /// Starts the engine's command. `version`: of this peal. `mask`: the signal mask of the command.
+  /// A command that cannot start makes the host refuse. Errors: resource.
+  AgentHost(std::string name,
+            const EngineOptions& engine,
+            Begin begin,
+            std::string version,
+            const sigset_t& mask);
+  ~AgentHost();
+  AgentHost(const AgentHost&) = delete;
+
+  const std::string& name() const { return name_; }
+  State state() const { return state_; }
+  bool is_ready() const { return state_ == State::kReady; }
+  /// Why the host refused, or was lost.
+  const std::string& problem() const { return problem_; }
+  /// The exit code that a shell would give for the problem with the command.
+  int exit_code() const { return facts_.exit_code; }
+  /// Of a host that is ready.
+  const Ready& facts() const { return facts_; }
+  AgentLink& link() { return link_; }
+  /// The engine's stderr; -1 at its end.
+  int errors() const { return errors_.get(); }
+
+  /// Reads from the agent. The caller then takes frames from `link` if the host is ready.
+  void read_some(TimePoint now);
+  void read_errors();
+  /// Checks the limits, and whether the connection still exists. Sends a heartbeat.
+  void check(TimePoint now, const Patience& patience);
+  /// The agent has announced that a signal ends it.
+  void note_ending(std::string signal) { ending_ = std::move(signal); }
+
+ private:
+  void take_banner(TimePoint now);
+  void take_answer();
+  void refuse(std::string problem);
+  void lose(std::string problem);
+  std::string reason_of_end();
+  /// How to end the engine's process: the connection has ended, so it is about to end, or not.
+  enum class Ending : unsigned char { kAwait, kKill };
+  /// Returns its status, as waitpid(2) gives it.
+  int end_process(Ending ending);
+
+  const std::string name_;
+  const EngineOptions engine_;
+  Begin begin_;
+  const std::string version_;
+  State state_ = State::kStarting;
+  std::string problem_;
+  std::string ending_;
+  Ready facts_;
+  pid_t pid_ = -1;
+  Fd errors_;
+  std::string error_text_;  // the end of it
+  std::string before_;      // text before the banner
+  const TimePoint started_ = Clock::now();
+  AgentLink link_;
+};
+
+}  // namespace peal::launch::agents

@@ -1,0 +1,84 @@
+#include "peal/launch/agents/agent_link.h"
+
+#include <gtest/gtest.h>
+
+#include "peal/system/pipe.h"
+
+namespace peal::launch::agents {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// Two ends that are connected by two pipes.
+struct Pair {
+  explicit Pair(TimePoint now = Clock::now())
+      : a(std::move(there.reader), std::move(back.writer), now),
+        b(std::move(back.reader), std::move(there.writer), now) {}
+  Pipe there = make_pipe();
+  Pipe back = make_pipe();
+  AgentLink a;
+  AgentLink b;
+};
+
+TEST(AgentLinkTest, FramesArriveInOrderWithoutHeartbeats) {
+  Pair pair;
+  const TimePoint now = Clock::now();
+  pair.a.send(FrameKind::kEnding, "one");
+  pair.a.beat(now + milliseconds(500));
+  pair.a.send(FrameKind::kEnding, "two");
+  pair.b.read_some(now);
+  EXPECT_EQ(pair.b.try_next()->payload, "one");
+  EXPECT_EQ(pair.b.try_next()->payload, "two");
+  EXPECT_FALSE(pair.b.try_next());
+}
+
+TEST(AgentLinkTest, MoreThanThePipeHoldsIsSentLater) {
+  Pair pair;
+  const std::string large(3 << 20, 'x');
+  pair.a.send(FrameKind::kRecord, large);
+  EXPECT_TRUE(pair.a.is_full());
+  std::optional<Frame> frame;
+  for (int i = 0; i < 1000 && !frame; ++i) {
+    pair.b.read_some(Clock::now());
+    pair.a.write_some();
+    frame = pair.b.try_next();
+  }
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(frame->payload, large);
+  EXPECT_FALSE(pair.a.is_full());
+  EXPECT_FALSE(pair.a.wants_to_write());
+}
+
+TEST(AgentLinkTest, ASilentPeerIsNoticedAndAHeartbeatEndsTheSilence) {
+  const TimePoint start = Clock::now();
+  Pair pair(start);
+  for (int i = 1; i <= 4; ++i) pair.b.beat(start + i * milliseconds(500));
+  EXPECT_EQ(pair.b.silence(start + seconds(2)), seconds(2));
+  pair.a.beat(start + milliseconds(2100));
+  pair.b.read_some(start + seconds(2));
+  EXPECT_EQ(pair.b.silence(start + seconds(2)), seconds(0));
+}
+
+TEST(AgentLinkTest, TimeInWhichThisProcessDidNotRunIsNoSilence) {
+  const TimePoint start = Clock::now();
+  Pair pair(start);
+  pair.b.beat(start + milliseconds(500));
+  pair.b.beat(start + seconds(60));
+  EXPECT_EQ(pair.b.silence(start + seconds(60)), milliseconds(500));
+}
+
+TEST(AgentLinkTest, TheEndOfThePeerClosesTheLinkAfterItsLastFrame) {
+  Pair pair;
+  pair.a.send(FrameKind::kEnding, "last");
+  pair.a.close();
+  pair.b.read_some(Clock::now());
+  EXPECT_FALSE(pair.b.is_closed());
+  EXPECT_EQ(pair.b.try_next()->payload, "last");
+  pair.b.read_some(Clock::now());
+  EXPECT_TRUE(pair.b.is_closed());
+  pair.b.send(FrameKind::kEnding, "not sent");
+}
+
+}  // namespace
+}  // namespace peal::launch::agents

@@ -1,0 +1,147 @@
+// The messages between the launcher and an agent, the process that starts and guards ranks on
+// another host. The bytes travel through pipes that ssh, srun or another engine carries, so that no
+// value crosses a shell or a command line. Used by agent.cpp and agent_guard.cpp.
+//
+// The agent begins with one line of text, the banner. A login shell may print something before it.
+// The launcher compares the versions. After that, both sides send frames: u32 size of the payload,
+// u8 kind, payload. The launcher sends kBegin, and the agent answers with kReady.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/units.h"
+#include "peal/launch/cores.h"
+#include "peal/launch/guard_messages.h"
+#include "peal/launch/screen.h"
+
+namespace peal::launch::agents {
+
+/// Changes with every change of the messages.
+inline constexpr int kProtocol = 1;
+
+/// The largest payload. More is a mistake, or not our peer.
+inline constexpr Bytes kLongestFrame = 256_MiB;
+
+/// The first line of an agent.
+struct Banner {
+  int protocol = kProtocol;
+  std::string version;  // of peal
+  friend bool operator==(const Banner&, const Banner&) = default;
+};
+
+/// "PEAL-AGENT 1 0.3.0" and a newline.
+std::string encode(const Banner& banner);
+/// Nothing for any other line. `line` has no newline.
+std::optional<Banner> decode_banner(std::string_view line);
+
+enum class FrameKind : std::uint8_t {
+  // From the launcher:
+  kBegin = 1,  // Begin
+  kStart,      // a RankCommand
+  kSignal,     // SignalOrder: a signal to one rank
+  kPassOn,     // SignalOrder: a signal to all ranks
+  kStop,       // SignalOrder: the same, and ranks that remain after the grace are killed
+  kKill,       // all ranks are killed
+  kCollect,    // send the records of the ranks
+  // From the agent:
+  kReady,      // Ready
+  kEvent,      // a GuardEvent
+  kOutput,     // Output
+  kRecord,     // Record
+  kCollected,  // all records are sent
+  kEnding,     // text: a signal has ended the agent, which ends its ranks
+  // From both:
+  kBeat,  // a heartbeat, empty
+};
+
+struct Frame {
+  FrameKind kind = FrameKind::kBeat;
+  std::string payload{};
+};
+
+/// The first frame of the launcher: what the agent checks before any rank starts.
+struct Begin {
+  std::string job{};                                 // PEAL_JOB
+  std::vector<std::string> command{};                // the program and its arguments
+  std::map<std::string, std::string> environment{};  // of the ranks, as far as the launcher knows
+                                                     // it; for PATH and PEAL_FLIGHT_DIR
+  std::string directory{};                           // in which ranks start
+  Timeout grace{};                                   // between SIGTERM and SIGKILL
+  Timeout silence{};         // the launcher is gone after this time without a frame
+  bool is_over_ssh = false;  // SSH_CONNECTION is that of the launcher, not of a user's login
+  friend bool operator==(const Begin&, const Begin&) = default;
+};
+
+/// The answer: whether ranks can start, and the facts of the host.
+struct Ready {
+  int exit_code = 0;                         // 0: the command can run; else as in a shell
+  std::string problem{};                     // why it cannot run
+  std::string program{};                     // the path of the command
+  std::vector<std::string> command{};        // with an interpreter, if the script needs one
+  std::map<std::string, std::string> own{};  // variables that belong to the host: HOME, USER
+  std::vector<Core> cores{};
+  std::optional<double> quota{};   // CPUs, if a cgroup limits the time
+  std::uint16_t port = 0;          // reserved for rank 0
+  std::string address{};           // of this host, as the launcher reaches it; empty: unknown
+  std::string launcher_address{};  // of the launcher, as this host sees it; empty: unknown
+  std::string records{};           // the folder for records; empty: none
+  friend bool operator==(const Ready&, const Ready&) = default;
+};
+
+/// Bytes that a rank has written. No bytes: the end of this output.
+struct Output {
+  Rank rank = 0;
+  Channel channel = Channel::kOut;
+  std::string bytes{};
+  friend bool operator==(const Output&, const Output&) = default;
+};
+
+/// A file of the records of the ranks.
+struct Record {
+  std::string name;
+  std::string bytes;
+  friend bool operator==(const Record&, const Record&) = default;
+};
+
+/// Errors of each decode: mismatch for anything that `encode` did not make.
+std::string encode(const Begin& begin);
+Begin decode_begin(std::string_view bytes);
+std::string encode(const Ready& ready);
+Ready decode_ready(std::string_view bytes);
+std::string encode(const Output& output);
+Output decode_output(std::string_view bytes);
+std::string encode(const Record& record);
+Record decode_record(std::string_view bytes);
+std::string encode(const GuardEvent& event);
+GuardEvent decode_event(std::string_view bytes);
+/// A signal, and the rank if it is for one.
+struct SignalOrder {
+  int signal = 0;
+  Rank rank = -1;
+  friend bool operator==(const SignalOrder&, const SignalOrder&) = default;
+};
+std::string encode(const SignalOrder& order);
+SignalOrder decode_signal(std::string_view bytes);
+
+/// A frame as bytes.
+std::string encode(FrameKind kind, std::string_view payload);
+
+/// Cuts a stream of bytes into frames.
+class FrameReader {
+ public:
+  void feed(std::string_view bytes) { bytes_.append(bytes); }
+  /// The next whole frame. Errors: mismatch for an unknown kind, or a payload that is too long.
+  std::optional<Frame> try_next();
+
+ private:
+  std::string bytes_;
+  std::size_t read_ = 0;  // bytes of bytes_ that are consumed
+};
+
+}  // namespace peal::launch::agents

@@ -1,0 +1,184 @@
+#include "peal/launch/agents/agents.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "peal/base/error.h"
+#include "peal/launch/own_host.h"
+#include "peal/system/open_files.h"
+#include "peal/system/whole_file.h"
+
+namespace peal::launch::agents {
+namespace {
+
+constexpr long kTickNanoseconds = 200'000'000;
+/// Two pipes, the errors, and the connection with the process.
+constexpr long kFilesOfAHost = 8;
+constexpr long kFilesOfOthers = 64;
+
+Fd make_timer() {
+  Fd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!timer) throw system_error("cannot make a timer", errno);
+  const itimerspec every{.it_interval = {.tv_sec = 0, .tv_nsec = kTickNanoseconds},
+                         .it_value = {.tv_sec = 0, .tv_nsec = kTickNanoseconds}};
+  ::timerfd_settime(timer.get(), 0, &every, nullptr);
+  return timer;
+}
+
+constexpr int kTimer = -1;  // instead of the number of a host
+
+/// Replaces the descriptor `before` by `now` in the set; -1: none. `owner`: the number of the host.
+void replace(int set, int before, int now, std::uint32_t events, int owner) {
+  if (before == now) return;
+  if (before >= 0) ::epoll_ctl(set, EPOLL_CTL_DEL, before, nullptr);  // fails if it is closed
+  epoll_event event{.events = events, .data = {.fd = owner}};
+  if (now >= 0) ::epoll_ctl(set, EPOLL_CTL_ADD, now, &event);
+}
+
+}  // namespace
+
+Agents::Agents(AgentsOptions options)
+    : options_(std::move(options)), poll_(::epoll_create1(EPOLL_CLOEXEC)), timer_(make_timer()) {
+  if (!poll_) throw system_error("cannot watch the connections with the hosts", errno);
+  ::sigprocmask(SIG_SETMASK, nullptr, &mask_);
+  replace(poll_.get(), -1, timer_.get(), EPOLLIN, kTimer);
+}
+
+Agents::~Agents() {
+  for (const auto& host : hosts_) host->link().close();  // all at once, so that they end together
+}
+
+int Agents::add(const std::string& host) {
+  allow_open_files(kFilesOfOthers + kFilesOfAHost * (count() + 1), "connecting with the hosts");
+  EngineOptions engine = options_.engine;
+  if (is_this_machine(host)) engine.engine = Engine::kThisMachine;
+  hosts_.push_back(
+      std::make_unique<AgentHost>(host, engine, options_.begin, options_.version, mask_));
+  known_.push_back(AgentHost::State::kStarting);
+  watches_.emplace_back();
+  const int number = count() - 1;
+  note_changes(number);
+  watch(number);
+  return number;
+}
+
+void Agents::watch(int number) {
+  AgentHost& each = host(number);
+  Watch& watch = watches_[static_cast<std::size_t>(number)];
+  const auto full = full_pipes_.find(number);
+  const bool is_paused = full != full_pipes_.end();
+  const Watch wanted{.in = is_paused ? -1 : each.link().in(),
+                     .out = each.link().wants_to_write() ? each.link().out() : -1,
+                     .errors = each.errors(),
+                     .full_pipe = is_paused ? full->second : -1};
+  replace(poll_.get(), watch.in, wanted.in, EPOLLIN, number);
+  replace(poll_.get(), watch.out, wanted.out, EPOLLOUT, number);
+  replace(poll_.get(), watch.errors, wanted.errors, EPOLLIN, number);
+  replace(poll_.get(), watch.full_pipe, wanted.full_pipe, EPOLLOUT, number);
+  watch = wanted;
+}
+
+/// All hosts at a tick of the timer, because their limits must be checked.
+std::set<int> Agents::hosts_with_events() {
+  std::array<epoll_event, 64> events;
+  const int found = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  std::set<int> hosts;
+  for (int i = 0; i < found; ++i) hosts.insert(events[static_cast<std::size_t>(i)].data.fd);
+  if (hosts.erase(kTimer) == 0) return hosts;
+  std::uint64_t ticks = 0;
+  [[maybe_unused]] const auto got = ::read(timer_.get(), &ticks, sizeof ticks);
+  for (int number = 0; number < count(); ++number) hosts.insert(number);
+  return hosts;
+}
+
+void Agents::advance() {
+  const std::set<int> numbers = hosts_with_events();
+  const TimePoint now = Clock::now();
+  for (const int number : numbers) {
+    AgentHost& each = host(number);
+    each.read_errors();
+    if (full_pipes_.contains(number)) {
+      each.link().hear(now);
+    } else if (each.link().in() >= 0) {
+      each.read_some(now);
+    }
+    each.link().write_some();
+    each.check(now, options_.patience);
+    note_changes(number);
+    watch(number);
+  }
+}
+
+void Agents::note_changes(int number) {
+  const auto state = host(number).state();
+  if (std::exchange(known_[static_cast<std::size_t>(number)], state) == state) return;
+  if (state != AgentHost::State::kStarting && state != AgentHost::State::kAsked) {
+    news_.push_back({number, state});
+  }
+}
+
+std::optional<HostNews> Agents::try_next_news() {
+  if (news_.empty()) return std::nullopt;
+  const HostNews first = news_.front();
+  news_.erase(news_.begin());
+  return first;
+}
+
+void Agents::pause(int host, int full_pipe) {
+  if (full_pipe >= 0) {
+    full_pipes_[host] = full_pipe;
+  } else {
+    full_pipes_.erase(host);
+  }
+  watch(host);
+}
+
+void Agents::await_all() {
+  const auto is_open = [](const auto& host) {
+    return host->state() == AgentHost::State::kStarting ||
+           host->state() == AgentHost::State::kAsked;
+  };
+  while (std::ranges::any_of(hosts_, is_open)) {
+    pollfd entry{poll_.get(), POLLIN, 0};
+    ::poll(&entry, 1, -1);
+    advance();
+  }
+  news_.clear();
+}
+
+void Agents::collect_records(const std::string& folder, Timeout limit) {
+  std::set<int> waiting;
+  for (int number = 0; number < count(); ++number) {
+    if (!host(number).is_ready() || host(number).facts().records.empty()) continue;
+    host(number).link().send(FrameKind::kCollect);
+    waiting.insert(number);
+  }
+  const Deadline deadline = Deadline::after(limit);
+  while (!waiting.empty() && !deadline.passed()) {
+    pollfd entry{poll_.get(), POLLIN, 0};
+    ::poll(&entry, 1, static_cast<int>(deadline.left().count()));
+    advance();
+    std::erase_if(waiting, [&](int number) {
+      while (const auto frame = host(number).link().try_next()) {
+        if (frame->kind == FrameKind::kCollected) return true;
+        if (frame->kind != FrameKind::kRecord) continue;
+        const Record record = decode_record(frame->payload);
+        const auto name = std::filesystem::path(record.name).filename();
+        if (name == record.name && !name.empty())
+          write_whole_file(std::filesystem::path(folder) / name, record.bytes);
+      }
+      return !host(number).is_ready();
+    });
+  }
+}
+
+}  // namespace peal::launch::agents

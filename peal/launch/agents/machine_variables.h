@@ -1,0 +1,18 @@
+// Which environment variables belong to a machine or to a login there, and not to a job. The
+// launcher keeps its own, and the ranks of another host get those of that host.
+#pragma once
+
+#include <string_view>
+
+#include "peal/launch/rank_command.h"
+
+namespace peal::launch::agents {
+
+/// HOME, USER, HOSTNAME, TMPDIR, DISPLAY, SSH_*, XDG_*, and others like these.
+bool belongs_to_machine(std::string_view name);
+
+/// The variables that belong to the machine, or all others.
+enum class Part : unsigned char { kMachine, kJob };
+Variables part_of(const Variables& variables, Part part);
+
+}  // namespace peal::launch::agents

@@ -1,0 +1,108 @@
+#include "peal/launch/agents/run_on_hosts.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/launch/agents/agent_guard.h"
+#include "peal/launch/agents/machine_variables.h"
+#include "peal/launch/cores.h"
+#include "peal/launch/host_plan.h"
+
+namespace peal::launch::agents {
+namespace {
+
+constexpr const char* kLoopback = "127.0.0.1";
+
+bool is_reachable(const std::string& address) {
+  return !address.empty() && !address.starts_with("127.") && address != "::1";
+}
+
+}  // namespace
+
+std::string address_of_rank_0(const std::vector<Ready>& hosts) {
+  if (hosts.empty()) return kLoopback;
+  if (is_reachable(hosts.front().address)) return hosts.front().address;
+  for (const Ready& host : hosts) {
+    if (is_reachable(host.launcher_address)) return host.launcher_address;
+  }
+  return kLoopback;
+}
+
+std::vector<RankCommand> plan_ranks_on_hosts(const LaunchOptions& options,
+                                             const JobContext& job,
+                                             const std::map<std::string, Ready>& facts,
+                                             const Variables& inherited) {
+  std::vector<RankCommand> ranks;
+  for (const HostBlock& block : plan_hosts(options.hosts, options.ranks).blocks) {
+    const Ready& host = facts.at(block.name);
+    Variables environment = part_of(inherited, Part::kJob);
+    environment.insert(host.own.begin(), host.own.end());
+    JobContext on_host = job;
+    on_host.flights = host.records;
+    const auto shares = divide_cores(host.cores, block.ranks, host.quota);
+    for (Rank rank = block.first; rank < block.first + block.ranks; ++rank) {
+      const CoreShare& share = shares[static_cast<std::size_t>(rank - block.first)];
+      ranks.push_back(RankCommand{
+          .rank = rank,
+          .program = host.program,
+          .arguments = host.command,
+          .environment = make_environment(options, on_host, rank, share.threads, environment),
+          .cpus = options.binding == Binding::kCores ? share.cpus : std::vector<int>{},
+          .host = block.name,
+      });
+    }
+  }
+  return ranks;
+}
+
+std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options) {
+  for (const HostBlock& block : plan_hosts(options.hosts, options.ranks).blocks) {
+    agents.add(block.name);
+  }
+  agents.await_all();
+  std::string lines;
+  std::set<int> codes;
+  int refused = 0;
+  for (int i = 0; i < agents.count(); ++i) {
+    const AgentHost& host = agents.host(i);
+    if (host.is_ready()) continue;
+    ++refused;
+    codes.insert(host.exit_code());
+    lines += fmt::format("  {}: {}\n", host.name(), host.problem());
+  }
+  if (refused == 0) return std::nullopt;
+  return Refusal{
+      .text = fmt::format("no rank was started, because {} of {} host{} cannot be used:\n{}",
+                          refused,
+                          agents.count(),
+                          agents.count() == 1 ? "" : "s",
+                          lines),
+      .exit_code = codes.size() == 1 ? std::max(1, *codes.begin()) : 1};
+}
+
+LaunchReport run_on_hosts(const LaunchOptions& options,
+                          const JobContext& job,
+                          Agents& agents,
+                          const Variables& inherited,
+                          Target out,
+                          Target err) {
+  std::vector<Ready> hosts;
+  std::map<std::string, Ready> facts;
+  for (int i = 0; i < agents.count(); ++i) {
+    hosts.push_back(agents.host(i).facts());
+    facts.emplace(agents.host(i).name(), hosts.back());
+  }
+  JobContext shared = job;
+  shared.host = address_of_rank_0(hosts);
+  shared.port = hosts.front().port;
+  const auto ranks = plan_ranks_on_hosts(options, shared, facts, inherited);
+  return run(options, ranks, out, err, [&](const sigset_t& /*mask*/) {
+    return std::make_unique<AgentGuard>(agents, Starts::kAtOnce);
+  });
+}
+
+}  // namespace peal::launch::agents

@@ -1,0 +1,46 @@
+// Runs a command as n ranks on several hosts, each with an agent. Called by `peal run`.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "peal/launch/agents/agents.h"
+#include "peal/launch/job_context.h"
+#include "peal/launch/launcher.h"
+
+namespace peal::launch::agents {
+
+/// The address at which rank 0 is reached by the ranks of all hosts. `hosts`: the answers, in the
+/// order of the ranks. Pure.
+///   The address of the first host as the launcher reaches it. If this is a loopback address, or is
+///   not known because the host is the launcher's machine: the launcher's address as another host
+///   sees it. If all hosts are the launcher's machine: 127.0.0.1.
+std::string address_of_rank_0(const std::vector<Ready>& hosts);
+
+/// The commands of all ranks, in rank order. `facts`: by the name of the host. `inherited`: the
+/// environment of the launcher. Pure.
+std::vector<RankCommand> plan_ranks_on_hosts(const LaunchOptions& options,
+                                             const JobContext& job,
+                                             const std::map<std::string, Ready>& facts,
+                                             const Variables& inherited);
+
+/// Hosts that cannot be used.
+struct Refusal {
+  std::string text;   // lines, one for each host
+  int exit_code = 1;  // 126 or 127 if the command is the problem on each of them
+};
+
+/// Connects with the hosts of options.hosts that have ranks. Nothing: all are ready.
+std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options);
+
+/// As launcher.h's `run`, on hosts that are connected.
+LaunchReport run_on_hosts(const LaunchOptions& options,
+                          const JobContext& job,
+                          Agents& agents,
+                          const Variables& inherited,
+                          Target out,
+                          Target err);
+
+}  // namespace peal::launch::agents

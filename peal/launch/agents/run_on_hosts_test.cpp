@@ -1,0 +1,100 @@
+#include "peal/launch/agents/run_on_hosts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "peal/launch/agents/host_facts.h"
+#include "peal/launch/agents/machine_variables.h"
+
+namespace peal::launch::agents {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+Ready reached_at(const std::string& address, const std::string& launcher = "") {
+  return {.address = address, .launcher_address = launcher};
+}
+
+TEST(RunOnHostsTest, RanksMeetWhereTheFirstHostIsReached) {
+  EXPECT_EQ(address_of_rank_0({reached_at("10.0.0.2", "10.0.0.1"), reached_at("10.0.0.3")}),
+            "10.0.0.2");
+}
+
+TEST(RunOnHostsTest, IfTheFirstHostIsTheLaunchersMachineAnotherHostKnowsItsAddress) {
+  EXPECT_EQ(address_of_rank_0({reached_at(""), reached_at("10.0.0.3", "10.0.0.1")}), "10.0.0.1");
+  EXPECT_EQ(address_of_rank_0({reached_at("127.0.0.1", "127.0.0.1"),
+                               reached_at("::1", "::1"),
+                               reached_at("fd00::3", "fd00::1")}),
+            "fd00::1");
+}
+
+TEST(RunOnHostsTest, IfAllHostsAreTheLaunchersMachineRanksMeetAtLoopback) {
+  EXPECT_EQ(address_of_rank_0({reached_at(""), reached_at("")}), "127.0.0.1");
+}
+
+TEST(RunOnHostsTest, AddressesComeFromTheVariableOfSshd) {
+  const SshAddresses found = parse_ssh_connection("10.0.0.1 50022 10.0.0.2 22");
+  EXPECT_EQ(found.launcher, "10.0.0.1");
+  EXPECT_EQ(found.host, "10.0.0.2");
+  EXPECT_EQ(parse_ssh_connection("10.0.0.1 50022").host, "");
+  EXPECT_EQ(parse_ssh_connection("").launcher, "");
+}
+
+TEST(RunOnHostsTest, VariablesOfALoginStayOnTheirMachine) {
+  const Variables all = {{"HOME", "/root"},
+                         {"SSH_AUTH_SOCK", "/tmp/x"},
+                         {"PATH", "/bin"},
+                         {"_", "/bin/env"},
+                         {"HOMER", "1"}};
+  EXPECT_THAT(part_of(all, Part::kJob),
+              UnorderedElementsAre(Pair("PATH", "/bin"), Pair("HOMER", "1")));
+  EXPECT_THAT(part_of(all, Part::kMachine),
+              UnorderedElementsAre(
+                  Pair("HOME", "/root"), Pair("SSH_AUTH_SOCK", "/tmp/x"), Pair("_", "/bin/env")));
+}
+
+TEST(RunOnHostsTest, EachRankGetsTheEnvironmentAndTheCoresOfItsHost) {
+  LaunchOptions options;
+  options.command = {"train"};
+  options.ranks = 3;
+  options.hosts = {{"n1", 2}, {"n2", 1}};
+  const std::map<std::string, Ready> facts = {
+      {"n1",
+       {.program = "/n1/train",
+        .command = {"train"},
+        .own = {{"HOME", "/h1"}},
+        .cores = {{{0}}, {{1}}},
+        .records = "/r1"}},
+      {"n2",
+       {.program = "/n2/train",
+        .command = {"python3", "train"},
+        .own = {{"HOME", "/h2"}},
+        .cores = {{{0}}, {{1}}, {{2}}, {{3}}},
+        .records = ""}},
+  };
+  const auto ranks = plan_ranks_on_hosts(options,
+                                         {.id = "j", .host = "10.0.0.2", .port = 4711},
+                                         facts,
+                                         {{"HOME", "/home/me"}, {"PATH", "/bin"}});
+  ASSERT_EQ(ranks.size(), 3U);
+  EXPECT_EQ(ranks[1].host, "n1");
+  EXPECT_EQ(ranks[1].program, "/n1/train");
+  EXPECT_THAT(ranks[1].cpus, ElementsAre(1));
+  EXPECT_EQ(ranks[1].environment.at("HOME"), "/h1");
+  EXPECT_EQ(ranks[1].environment.at("PATH"), "/bin");
+  EXPECT_EQ(ranks[1].environment.at("RANK"), "1");
+  EXPECT_EQ(ranks[1].environment.at("MASTER_ADDR"), "10.0.0.2");
+  EXPECT_EQ(ranks[1].environment.at("PEAL_FLIGHT_DIR"), "/r1");
+  EXPECT_EQ(ranks[2].host, "n2");
+  EXPECT_THAT(ranks[2].arguments, ElementsAre("python3", "train"));
+  EXPECT_THAT(ranks[2].cpus, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(ranks[2].environment.at("OMP_NUM_THREADS"), "4");
+  EXPECT_EQ(ranks[2].environment.at("LOCAL_RANK"), "0");
+  EXPECT_EQ(ranks[2].environment.at("HOME"), "/h2");
+  EXPECT_FALSE(ranks[2].environment.contains("PEAL_FLIGHT_DIR"));
+}
+
+}  // namespace
+}  // namespace peal::launch::agents

@@ -1,0 +1,56 @@
+// What the cluster says about a job, as values, and the status that follows. Pure. Called by the
+// runner with the answers of `kubectl get -o json`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "peal/base/units.h"
+#include "peal/launch/runner.h"
+
+namespace peal::launch::kubernetes {
+
+/// One start of a node.
+struct Pod {
+  std::string name{};
+  std::string phase{};    // "Pending", "Running", "Succeeded", "Failed", "Unknown"
+  std::string created{};  // RFC 3339, which sorts by time
+  std::string finished{};
+  std::string host{};
+  std::string word{};     // the most precise word of Kubernetes: "ImagePullBackOff", "OOMKilled"
+  std::string message{};  // of Kubernetes, about the word
+  std::string memory_limit{};
+  bool is_placed = false;
+  bool is_deleted = false;  // asked to end
+  int restarts = 0;         // of its container, in place
+  std::optional<int> exit_code{};
+};
+
+/// An Indexed Job: the nodes of a role.
+struct RoleJob {
+  std::string name{};
+  std::string role{};
+  Rank first_rank = 0;
+  int nodes = 1;
+  bool decides = true;  // see Job::success_role
+  bool is_suspended = false;
+  bool is_deleted = false;
+  std::string end{};         // "Complete" or "Failed"; empty: not ended
+  std::string end_reason{};  // "BackoffLimitExceeded"
+  std::string end_message{};
+  std::vector<std::vector<Pod>> pods{};  // by index of the node, then in the order of their starts
+};
+
+/// The role jobs of a list that kubectl printed, by rank. Errors: resource (not the text of
+/// kubectl).
+std::vector<RoleJob> read_role_jobs(std::string_view list);
+
+/// The end of the first TrainJob of a list: sets RoleJob::end of all. Without a TrainJob: false.
+bool read_train_job(std::string_view list, std::vector<RoleJob>& jobs);
+
+/// The status of the job. `jobs` is not empty.
+JobStatus status_of(const std::string& id, const std::vector<RoleJob>& jobs);
+
+}  // namespace peal::launch::kubernetes

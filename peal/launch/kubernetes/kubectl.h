@@ -1,0 +1,81 @@
+// Runs the real kubectl: for an answer, or for a stream of lines. Called by the runner.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/base/interrupt.h"
+#include "peal/system/fd.h"
+
+namespace peal::launch::kubernetes {
+
+struct Answer {
+  int exit_code = 0;  // 128+n for signal n
+  std::string out{};
+  std::string err{};
+};
+
+/// A kubectl that runs, with its output in a pipe. The destructor kills it.
+class KubectlStream final {
+ public:
+  /// Errors: resource.
+  explicit KubectlStream(const std::vector<std::string>& words);
+  ~KubectlStream();
+  KubectlStream(KubectlStream&& other) noexcept;
+  KubectlStream& operator=(KubectlStream&&) = delete;
+  KubectlStream(const KubectlStream&) = delete;
+  KubectlStream& operator=(const KubectlStream&) = delete;
+
+  /// To be polled; -1 after the end.
+  int fd() const { return out_.get(); }
+  /// Reads what is there, or waits for it. Empty: the end.
+  std::string read_some();
+  /// To be called once, after the end: the exit code.
+  int wait();
+
+ private:
+  pid_t pid_ = -1;
+  Fd out_{};
+};
+
+class Kubectl final {
+ public:
+  /// `command`: the program, and the options before each of its commands, such as --context=X.
+  /// `patience`: for each answer.
+  explicit Kubectl(std::vector<std::string> command, Timeout patience);
+
+  /// Runs `kubectl words...`. `input` is its stdin, and is in no file and in no command line.
+  /// Errors: resource (kubectl is missing; it does not answer in time). Throws Interrupted.
+  Answer run(const std::vector<std::string>& words,
+             std::string_view input = {},
+             const Interrupt& interrupt = {}) const;
+
+  /// The same, for calls that must succeed; returns the output. Errors: resource, with the reason
+  /// of kubectl and what to do: no cluster, no permission, or any other. `during`: "start the job".
+  std::string must(std::string_view during,
+                   const std::vector<std::string>& words,
+                   std::string_view input = {},
+                   const Interrupt& interrupt = {}) const;
+
+  KubectlStream stream(const std::vector<std::string>& words) const;
+
+ private:
+  std::vector<std::string> with_command(const std::vector<std::string>& words) const;
+
+  const std::vector<std::string> command_;
+  const Timeout patience_;
+};
+
+/// What kubectl says in `err`, in one sentence that tells the user what to do. Pure.
+std::string explain(std::string_view during, std::string_view err);
+
+/// Whether kubectl failed because an object of this name exists already.
+bool says_already_exists(const Answer& answer);
+/// Whether the cluster does not know this kind of object.
+bool says_unknown_kind(const Answer& answer);
+
+}  // namespace peal::launch::kubernetes

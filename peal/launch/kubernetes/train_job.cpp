@@ -1,0 +1,112 @@
+// The TrainJob of Kubeflow's Trainer. Its controller makes the pods, by a runtime that the
+// administrator of the cluster has installed, and tells each its place in PET_*, as torchrun reads
+// it.
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/launch/kubernetes/check_job.h"
+#include "peal/launch/kubernetes/manifests.h"
+#include "peal/launch/kubernetes/names.h"
+#include "peal/launch/kubernetes/pod_parts.h"
+#include "peal/launch/kubernetes/variables.h"
+
+namespace peal::launch::kubernetes {
+namespace {
+
+constexpr std::size_t kMostVariables = 128;  // of the schema of a TrainJob
+
+[[noreturn]] void refuse(const std::string& text) { throw Error(ErrorKind::kUsage, text); }
+
+bool are_alike(Role a, const Role& b) {
+  a.name = b.name;
+  a.nodes = b.nodes;
+  return a == b;
+}
+
+/// The fields of the job that a TrainJob cannot express.
+void check_for_train_job(const Job& job) {
+  check_for_kubernetes(job);
+  for (const Role& role : job.roles) {
+    if (!are_alike(role, job.roles.front())) {
+      refuse(
+          fmt::format("a TrainJob has one kind of node, and the roles \"{}\" and \"{}\" differ: "
+                      "give them the same image, command, environment and resources, or submit "
+                      "the job without the form TrainJob",
+                      job.roles.front().name,
+                      role.name));
+    }
+  }
+  const Role& role = job.roles.front();
+  if (role.command.empty()) {
+    refuse(
+        fmt::format("role \"{}\" has no command: give it the command of its image, because a "
+                    "shell in the container has to translate the variables of the TrainJob",
+                    role.name));
+  }
+  if (!job.directory.empty()) {
+    refuse(
+        "a TrainJob has no field for the directory: use the image's, or change the directory "
+        "in the command");
+  }
+  if (!job.success_role.empty() && job.roles.size() > 1) {
+    refuse(
+        fmt::format("a TrainJob succeeds when all its nodes do, and the job names success_role "
+                    "\"{}\": submit the job without the form TrainJob",
+                    job.success_role));
+  }
+  if (job.restarts.most > 0) {
+    refuse(
+        "the runtime of a TrainJob decides about restarts: remove restarts from the job, and "
+        "choose a runtime that restarts");
+  }
+}
+
+Json trainer(const Job& job, const ManifestOptions& options) {
+  const Role& role = job.roles.front();
+  int nodes = 0;
+  for (const Role& each : job.roles) nodes += each.nodes.most;
+  Json result = {{"image", role.image}, {"numNodes", nodes}};
+  result["numProcPerNode"] = role.ranks_per_node;
+  std::vector<std::string> exports = {"RANK=$PET_NODE_RANK",
+                                      "GROUP_RANK=$PET_NODE_RANK",
+                                      "PEAL_ROLE_RANK=$PET_NODE_RANK",
+                                      "WORLD_SIZE=$PET_NNODES",
+                                      "MASTER_ADDR=$PET_MASTER_ADDR"};
+  if (!job.env.contains("MASTER_PORT")) exports.emplace_back("MASTER_PORT=$PET_MASTER_PORT");
+  if (role.ranks_per_node == 1) {
+    exports.emplace_back("LOCAL_RANK=0");
+    exports.emplace_back("LOCAL_WORLD_SIZE=1");
+  }
+  set_words(result, job, role, exports);
+  result["env"] = variables_without_place(job, role, options);
+  if (result["env"].size() > kMostVariables) {
+    refuse(
+        fmt::format("a TrainJob has at most {} variables, and peal sets a few of them: the job "
+                    "has {}",
+                    kMostVariables,
+                    result["env"].size()));
+  }
+  if (const Json needs = resources(role.resources); !needs.empty()) {
+    result["resourcesPerNode"] = needs;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Json> train_job_manifests(const Job& job, const ManifestOptions& options) {
+  check_for_train_job(job);
+  Json object = {{"apiVersion", "trainer.kubeflow.org/v1alpha1"}, {"kind", "TrainJob"}};
+  object["metadata"] = metadata(job_name(options.id), job, options);
+  object["spec"] = {{"runtimeRef",
+                     {{"apiGroup", "trainer.kubeflow.org"},
+                      {"kind", "ClusterTrainingRuntime"},
+                      {"name", options.runtime}}}};
+  if (job.max_run_time) object["spec"]["activeDeadlineSeconds"] = job.max_run_time->count();
+  object["spec"]["trainer"] = trainer(job, options);
+  return {secret(job, options), object};
+}
+
+}  // namespace peal::launch::kubernetes

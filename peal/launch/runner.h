@@ -1,0 +1,115 @@
+// The interface of all runners: a runner starts a job by an engine (Kubernetes, Slurm, ssh, this
+// machine), and asks the engine later. Values only, so that `peal submit`, `status`, `logs`,
+// `cancel` are the same code for all engines.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "peal/base/interrupt.h"
+#include "peal/base/secret.h"
+#include "peal/base/units.h"
+#include "peal/launch/job/job.h"
+
+namespace peal::launch {
+
+enum class JobState : unsigned char {
+  kQueued,      // the engine has the job, and has not placed it yet
+  kPreparing,   // placed, but not all nodes run: images are pulled, hosts are reached
+  kRunning,     // all nodes run
+  kSucceeded,   // ended well
+  kFailed,      // ended badly; JobStatus::first_failure says why
+  kCancelling,  // asked to end; some processes still run
+  kCancelled,   // ended because a user or a time limit asked for it
+  kUnknown,     // the engine says something that peal does not know: see engine_state
+};
+
+/// "queued", "preparing", "running", "succeeded", "failed", "cancelling", "cancelled", "unknown".
+std::string_view name_of(JobState state);
+std::ostream& operator<<(std::ostream& out, JobState state);
+
+/// Whether the job or node no longer changes.
+bool has_ended(JobState state);
+
+/// One node of a job, as the engine sees it.
+struct NodeStatus {
+  std::string role{};
+  int index = 0;  // in its role
+  JobState state = JobState::kUnknown;
+  std::string engine_state{};      // the engine's own word, verbatim: "CrashLoopBackOff"
+  std::string reason{};            // a sentence: why the node waits, or how it failed
+  std::optional<int> exit_code{};  // of its last attempt; 128+n for signal n
+  int attempt = 0;                 // 0 for the first start
+  std::string engine_name{};       // the engine's name for the node: of a pod, of a step
+  std::string host{};              // where it runs; empty: not placed
+  friend bool operator==(const NodeStatus&, const NodeStatus&) = default;
+};
+
+struct JobStatus {
+  std::string id{};
+  JobState state = JobState::kUnknown;
+  std::string engine_state{};       // the engine's own word, verbatim: "BackoffLimitExceeded"
+  std::string reason{};             // a sentence, if the state needs one
+  std::vector<NodeStatus> nodes{};  // by rank of the node
+  /// When the job has ended: 0, or the exit code of the first failure if a program has caused it.
+  std::optional<int> exit_code{};
+  std::string first_failure{};  // a sentence: which node, how, why. Empty: no failure
+  friend bool operator==(const JobStatus&, const JobStatus&) = default;
+};
+
+/// What a runner needs beside the job to start it.
+struct StartOptions {
+  std::string id{};  // unique on the engine, chosen by the caller; names the job from now on
+  Secret secret{};   // of the job's ranks; never in a command line, log or readable file
+};
+
+enum class Follow : unsigned char { kNo, kUntilTheEnd };
+
+struct LogQuery {
+  std::optional<Rank> node{};    // the rank of a node; nothing: all nodes
+  std::optional<int> attempt{};  // 0 for the first start; nothing: the last one
+  Follow follow = Follow::kNo;   // may begin before the job runs
+  Interrupt interrupt{};         // called while it waits
+};
+
+/// A line of a node, without its end.
+struct LogLine {
+  Rank node = 0;
+  std::string_view role;
+  int index = 0;  // in its role
+  std::string_view text;
+};
+using LogSink = std::function<void(const LogLine& line)>;
+
+enum class CancelResult : unsigned char {
+  kCancelled,  // the engine ends the job now, or does so already
+  kNoSuchJob,  // nothing is left to cancel: it was cancelled before, or never existed
+};
+
+/// All calls: Errors: usage (a job that this runner cannot run, an id that is unknown to status or
+/// logs), resource (the engine's program is missing, the engine does not answer or refuses).
+/// Threads: one call at a time.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  /// Returns when the engine has accepted the job, with the engine's own name for it. A job that
+  /// was started in part is removed before an error is thrown.
+  virtual std::string start(const Job& job, const StartOptions& options) = 0;
+
+  virtual JobStatus status(const std::string& id) = 0;
+
+  /// Passes whole lines, in order for each node.
+  /// Errors: also usage (the job has no such node or attempt). Throws Interrupted, and what `sink`
+  ///   throws.
+  virtual void logs(const std::string& id, const LogQuery& query, const LogSink& sink) = 0;
+
+  /// Asks the job to end, in any state, and returns at once. May be repeated.
+  virtual CancelResult cancel(const std::string& id) = 0;
+};
+
+}  // namespace peal::launch
