@@ -160,7 +160,9 @@ RunCommand::RunCommand(CLI::App& app, launch::Labels labels, const launch::Wordi
 
 void RunCommand::add_options() {
   run_->add_option(
-          "-n", counts_, "The number of ranks to start (also: -np, --num-proc, --nproc-per-node)")
+          "-n",
+          counts_,
+          "The number of ranks, or cpu, gpu or auto (also: -np, --num-proc, --nproc-per-node)")
       ->type_name("RANKS")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

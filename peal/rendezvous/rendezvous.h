@@ -50,8 +50,8 @@ struct Identity {
 };
 
 /// Pure. The rank and the world size come from, in this order: the request's own fields, its URL's
-/// query, RANK and WORLD_SIZE (torchrun's too), Open MPI, MPICH and others that use Hydra, Slurm,
-/// and launchers that start one process on each node (node_variables.h).
+/// query, RANK and WORLD_SIZE (torchrun's too), Open MPI, MPICH and others that use Hydra, Slurm.
+/// Launchers that start one process on each node come last (node_variables.h).
 /// If none of these gives the local rank and size, the result assumes that all ranks are on this
 /// host; `meet` corrects that later. If nothing is set and the URL is env://, the process is alone:
 /// rank 0 of 1.
