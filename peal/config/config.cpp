@@ -245,8 +245,9 @@ const std::array kVariables = {
 constexpr std::array kOtherVariables = {
     OtherVariable{"PEAL_JOB",
                   "The name of the job, the same on all its ranks; `peal run` sets it."},
-    OtherVariable{"PEAL_ATTEMPT",
-                  "Which attempt of a job that may start again this is, from 0; `peal run` sets it."},
+    OtherVariable{
+        "PEAL_ATTEMPT",
+        "Which attempt of a job that may start again this is, from 0; `peal run` sets it."},
     OtherVariable{"PEAL_ELASTIC_DRIVER",
                   "Where the driver of an elastic job serves its workers; `peal run` sets it."},
     OtherVariable{"PEAL_ELASTIC_WORKER",
