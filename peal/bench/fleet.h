@@ -23,8 +23,8 @@ struct Fleet {
   std::vector<std::string> variants = {"default"};  // each case is measured in each variant
   int ranks = 0;
   std::vector<launch::RankCommand> processes = {};  // one for each rank, or one launcher
-  std::vector<Fd> memory = {};  // shared files for the workers: flags, and other memory
-  launch::NewJobContext job = {};      // of peal's ranks; reserves their port
+  std::vector<Fd> memory = {};     // shared files for the workers: flags, and other memory
+  launch::NewJobContext job = {};  // of peal's ranks; reserves their port
   std::unique_ptr<PrivateFolder> segments = {};  // for named shared memory
 };
 

@@ -140,9 +140,8 @@ TEST(HorovodrunTest, OutputGoesToAFolderForEachRank) {
 }
 
 TEST(HorovodrunTest, OptionsWithoutEffectAreNamedInOneLine) {
-  const Ended ended = horovodrun(
-      {"-np", "1", "--tcp", "--cycle-time-ms", "5", "--disable-cache"},
-      "echo $HOROVOD_CYCLE_TIME");
+  const Ended ended = horovodrun({"-np", "1", "--tcp", "--cycle-time-ms", "5", "--disable-cache"},
+                                 "echo $HOROVOD_CYCLE_TIME");
   EXPECT_EQ(ended.status, 0);
   EXPECT_EQ(ended.out, "[0]<stdout>:5\n");
   EXPECT_EQ(sorted_lines(ended.err).size(), 3U) << ended.err;
