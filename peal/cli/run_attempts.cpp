@@ -146,7 +146,7 @@ launch::agents::AgentsOptions AttemptLoop::agents_options(const std::string& job
   using launch::agents::Part;
   return {.engine = *request_.engine,
           .begin = {.job = job,
-                    .command = request_.options.command,
+                    .commands = {request_.options.command},
                     .environment = given_variables(request_, part_of(inherited_, Part::kJob)),
                     .directory = std::filesystem::current_path().string(),
                     .grace = request_.options.grace,
@@ -182,8 +182,9 @@ Outcome AttemptLoop::report(launch::LaunchReport& report,
   say(tell_missed_faults(given_, report.ends));
   say(launch::describe(report));
   Outcome outcome{.exit_code = launch::exit_code(report)};
-  const bool has_failed = outcome.exit_code != 0 && report.signal == 0 && !report.output_closed &&
-                          !report.start_failure && handled_signal(report) == 0;
+  const bool has_failed = outcome.exit_code != 0 && report.signal == 0 && !report.time_limit &&
+                          !report.output_closed && !report.start_failure &&
+                          handled_signal(report) == 0;
   if (has_failed) outcome.next = Outcome::Next::kRestart;
   for (const launch::ProcessEnd& end : report.ends) {
     if (!end.lost.empty()) outcome.lost.emplace_back(end.host, end.lost);

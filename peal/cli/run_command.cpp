@@ -25,7 +25,8 @@
 namespace peal::cli {
 namespace {
 
-constexpr double kLongestGrace = 86'400;  // seconds: a day
+constexpr double kLongestGrace = 86'400;          // seconds: a day
+constexpr double kLongestTimeLimit = 31'536'000;  // a year
 
 constexpr const char* kRunSummary = "Run a command as n ranks on this machine or on several hosts";
 
@@ -129,15 +130,16 @@ launch::Binding parse_binding(const std::string& text) {
   throw Error(ErrorKind::kUsage, fmt::format("--bind \"{}\": it takes cores or none", text));
 }
 
-Timeout parse_grace(const std::string& text) {
+Timeout parse_seconds(const char* option, const std::string& text, double longest) {
   const auto seconds = try_parse_number<double>(text);
-  if (seconds && *seconds >= 0 && *seconds <= kLongestGrace) {  // false for NaN
+  if (seconds && *seconds >= 0 && *seconds <= longest) {  // false for NaN
     return Timeout(static_cast<Timeout::rep>(*seconds * 1000));
   }
   throw Error(ErrorKind::kUsage,
-              fmt::format("--grace {}: it takes seconds from 0 to {}, as in 0.5",
+              fmt::format("{} {}: it takes seconds from 0 to {}, as in 0.5",
+                          option,
                           quoted_beginning(text),
-                          kLongestGrace));
+                          longest));
 }
 
 }  // namespace
@@ -186,6 +188,9 @@ void RunCommand::add_options() {
       ->type_name("FILE");
   run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
       ->type_name("cores|none");
+  run_->add_option(
+          "--timeout", time_limit_, "End the ranks after this time; the exit code is then 124")
+      ->type_name("SECONDS");
   run_->add_option("--peal-path",
                    peal_path_,
                    "Where the program peal is on other hosts (the path that it has here)")
@@ -305,12 +310,19 @@ RunRequest RunCommand::request() const {
   set_output(settings, options);
   set_node(torchrun, settings, elastic.has_value(), options);
   options.binding = parse_binding(binding_);
-  options.grace = parse_grace(grace_);
+  options.grace = parse_seconds("--grace", grace_, kLongestGrace);
+  if (!time_limit_.empty()) {
+    options.time_limit = parse_seconds("--timeout", time_limit_, kLongestTimeLimit);
+  }
   check(options);
   hide_output(torchrun, elastic.has_value(), options);
   RunRequest request;
   if (elastic) {
     launch::check_own_hosts(options.hosts);
+    if (options.time_limit) {
+      throw Error(ErrorKind::kUsage,
+                  "--timeout has no effect in an elastic job: leave it out, or use timeout(1)");
+    }
   } else if (is_in_allocation || launch::has_other_hosts(options.hosts)) {
     request.engine = engine(settings);
     if (is_in_allocation) request.engine->engine = launch::agents::Engine::kSlurm;

@@ -54,6 +54,7 @@ class RunCommand final {
   std::string faults_;  // the path of a file
   std::string binding_ = "cores";
   std::string grace_ = "5";  // seconds
+  std::string time_limit_;   // seconds; empty: none
   std::string peal_path_;    // on other hosts
 };
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 #include <span>
 #include <utility>
@@ -53,10 +54,13 @@ class Launch final {
   void rank_ended(const GuardEvent& event);
   void rank_lost(Rank rank);
   void add(ProcessEnd end);
+  bool is_decided() const;
+  void check_time_limit();
   std::size_t index_of(Rank rank) const {
     return static_cast<std::size_t>(rank - ranks_.front().rank);
   }
 
+  const LaunchOptions& options_;
   const std::vector<RankCommand>& ranks_;
   const observe::EndPlace ends_;
   const TimePoint start_ = Clock::now();
@@ -72,7 +76,8 @@ Launch::Launch(const LaunchOptions& options,
                Target out,
                Target err,
                const RankFunction& function)
-    : ranks_(ranks),
+    : options_(options),
+      ranks_(ranks),
       ends_(end_place_of(ranks)),
       outputs_(options, out, err),
       supervisor_(duty_of(options, ranks, function, outputs_)) {
@@ -87,7 +92,8 @@ Launch::Launch(const LaunchOptions& options,
                Target out,
                Target err,
                const GuardMaker& make_guard)
-    : ranks_(ranks),
+    : options_(options),
+      ranks_(ranks),
       ends_(end_place_of(ranks)),
       outputs_(options, out, err),
       supervisor_(options.grace, make_guard) {
@@ -127,7 +133,17 @@ bool Launch::waits_for_last_output() const {
 /// In milliseconds, for poll(2).
 int Launch::longest_wait() const {
   if (supervisor_.stage() == Stage::kFailing) return supervisor_.milliseconds_to_fail();
-  return waits_for_last_output() ? static_cast<int>(kLastOutput.count()) : -1;
+  if (waits_for_last_output()) return static_cast<int>(kLastOutput.count());
+  if (!options_.time_limit || supervisor_.stage() != Stage::kRunning) return -1;
+  return static_cast<int>(
+      Deadline(start_ + *options_.time_limit).within(std::chrono::hours(1)).left().count());
+}
+
+void Launch::check_time_limit() {
+  if (!options_.time_limit || supervisor_.stage() != Stage::kRunning) return;
+  if (Clock::now() < start_ + *options_.time_limit) return;
+  report_.time_limit = options_.time_limit;
+  supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
 }
 
 void Launch::wait_and_handle() {
@@ -142,6 +158,7 @@ void Launch::wait_and_handle() {
   outputs_.handle(all.subspan(Supervisor::kEntries));
   // The cause is known, so the other ranks need no time to fail by themselves.
   if (std::exchange(has_lost_, false)) supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
+  check_time_limit();
   if (ready == 0 && limited) {
     outputs_.finish();
     supervisor_.give_up_output();
@@ -193,6 +210,17 @@ void Launch::add(ProcessEnd end) {
   const bool is_failure = failed(end.status);
   report_.ends.push_back(std::move(end));
   if (is_failure) supervisor_.fail();
+  if (supervisor_.stage() == Stage::kRunning && is_decided()) {
+    report_.is_decided = true;
+    supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
+  }
+}
+
+/// While the launch runs, no rank has failed.
+bool Launch::is_decided() const {
+  return !options_.deciding.empty() && std::ranges::all_of(options_.deciding, [&](Rank rank) {
+    return std::ranges::count(report_.ends, rank, &ProcessEnd::rank) > 0;
+  });
 }
 
 }  // namespace

@@ -404,6 +404,32 @@ TEST(LauncherTest, ATimestampComesBeforeEachLine) {
                           testing::MatchesRegex(".*:..:.. 20..\\[0\\] b")));
 }
 
+TEST(LauncherTest, WhenTheDecidingRanksHaveEndedWellTheOthersAreEndedAndTheJobHasSucceeded) {
+  LaunchOptions options =
+      shell(3, "[ $RANK != 0 ] || exit 0; trap 'echo asked; exit 3' TERM; sleep 1000 & wait");
+  options.deciding = {0};
+  const Outcome outcome = launch(options);
+  EXPECT_TRUE(outcome.report.is_decided);
+  EXPECT_EQ(exit_code(outcome.report), 0);
+  EXPECT_EQ(describe(outcome.report), "");
+}
+
+TEST(LauncherTest, AFailureBeforeTheDecisionFailsTheJob) {
+  LaunchOptions options = shell(2, "[ $RANK = 0 ] || exit 4; sleep 1000");
+  options.deciding = {0};
+  const Outcome outcome = launch(options);
+  EXPECT_FALSE(outcome.report.is_decided);
+  EXPECT_EQ(exit_code(outcome.report), 4);
+}
+
+TEST(LauncherTest, TheTimeLimitEndsTheRanksAndGivesAnExitCodeOfItsOwn) {
+  LaunchOptions options = shell(2, "sleep 1000");
+  options.time_limit = std::chrono::milliseconds(300);
+  const Outcome outcome = launch(options);
+  EXPECT_EQ(exit_code(outcome.report), 124);
+  EXPECT_THAT(describe(outcome.report), HasSubstr("by its time limit of 0.3 s"));
+}
+
 TEST(LauncherTest, LogsThatCannotBeWrittenFailBeforeAnyProcessStarts) {
   LaunchOptions options = shell(1, "echo started");
   options.log_directory = "/dev/null/logs";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,10 @@ struct LaunchOptions {
   std::string log_directory;          // for the output of each rank; empty: no logs
   LogNames log_names = LogNames::kFiles;
   Wording wording = {};
+  /// When these ranks have ended with exit code 0, the job has succeeded, and the launcher ends the
+  /// others. Empty: all ranks must end.
+  std::vector<Rank> deciding{};
+  std::optional<Timeout> time_limit{};  // then the launcher ends the ranks
   /// The time between the request to end and the kill.
   Timeout grace = std::chrono::seconds(5);
 

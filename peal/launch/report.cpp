@@ -20,6 +20,7 @@ namespace peal::launch {
 namespace {
 
 constexpr int kOutputMissing = 1;
+constexpr int kTimedOut = 124;
 constexpr std::size_t kNamed = 8;  // longer lists are cut or counted
 /// Signals by which the launcher and its user end a rank.
 constexpr std::array kSignalsToEnd = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
@@ -219,6 +220,11 @@ std::string what_ended_it(const LaunchReport& report) {
         "the ranks\n",
         seconds(report.after));
   }
+  if (report.time_limit) {
+    return fmt::format("peal: ended after {:.1f} s by its time limit of {} s\n",
+                       seconds(report.after),
+                       static_cast<double>(report.time_limit->count()) / 1000.0);
+  }
   if (report.signal != 0) {
     return fmt::format(
         "peal: ended by {} after {:.1f} s\n", signal_name(report.signal), seconds(report.after));
@@ -308,7 +314,7 @@ int handled_signal(const LaunchReport& report) {
 }
 
 const ProcessEnd* main_failure(const LaunchReport& report) {
-  if (handled_signal(report) != 0) return nullptr;
+  if (handled_signal(report) != 0 || report.is_decided) return nullptr;
   const ProcessEnd* main = nullptr;
   for (const ProcessEnd& end : report.ends) {
     if (!failed_by_itself(end)) continue;
@@ -323,6 +329,8 @@ int exit_code_of_ranks(const LaunchReport& report) {
   if (report.output_closed) return kSignalBase + SIGPIPE;
   if (report.start_failure) return report.start_failure->error == ENOENT ? 127 : 126;
   if (report.guard_lost) return kSignalBase + SIGKILL;
+  if (report.is_decided) return 0;
+  if (report.time_limit) return kTimedOut;
   if (const ProcessEnd* main = main_failure(report)) return shell_code(main->status);
   const auto bad = std::ranges::find_if(report.ends, failed, &ProcessEnd::status);
   if (bad == report.ends.end()) return 0;

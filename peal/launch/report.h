@@ -59,12 +59,14 @@ struct PostMortem {
 struct LaunchReport {
   std::vector<ProcessEnd> ends;  // in the order in which they ended
   std::optional<StartFailure> start_failure;
-  int signal = 0;              // the signal that ended the launch; 0: none
-  Duration after{};            // when all processes had ended
-  bool output_closed = false;  // the reader of the launcher's stdout is gone
-  bool guard_lost = false;     // the guard was killed, and the ranks with it
-  int survivors = 0;           // processes that SIGKILL did not end
-  int cut_short = 0;           // the signal that cut the grace short; 0: none
+  int signal = 0;                       // the signal that ended the launch; 0: none
+  Duration after{};                     // when all processes had ended
+  bool output_closed = false;           // the reader of the launcher's stdout is gone
+  bool guard_lost = false;              // the guard was killed, and the ranks with it
+  int survivors = 0;                    // processes that SIGKILL did not end
+  int cut_short = 0;                    // the signal that cut the grace short; 0: none
+  bool is_decided = false;              // the deciding ranks have ended well
+  std::optional<Timeout> time_limit{};  // that has ended the launch
   Timeout grace{};
   int node = 0;  // the ranks are those of this node, one of `nodes`
   int nodes = 1;

@@ -62,7 +62,8 @@ std::optional<Banner> decode_banner(std::string_view line) {
 std::string encode(const Begin& begin) {
   ByteWriter writer;
   writer.put_text(begin.job);
-  put(writer, begin.command);
+  writer.put_u32(static_cast<std::uint32_t>(begin.commands.size()));
+  for (const auto& command : begin.commands) put(writer, command);
   put(writer, begin.environment);
   writer.put_text(begin.directory);
   put(writer, begin.grace);
@@ -75,7 +76,7 @@ Begin decode_begin(std::string_view bytes) {
   ByteReader reader(bytes, "first order to an agent");
   Begin begin;
   begin.job = text(reader);
-  begin.command = texts(reader);
+  for (auto left = reader.get_u32(); left > 0; --left) begin.commands.push_back(texts(reader));
   begin.environment = variables(reader);
   begin.directory = text(reader);
   begin.grace = time(reader);
@@ -87,8 +88,12 @@ Begin decode_begin(std::string_view bytes) {
 
 std::string encode(const Ready& ready) {
   ByteWriter writer;
-  writer.put_i32(ready.exit_code).put_text(ready.problem).put_text(ready.program);
-  put(writer, ready.command);
+  writer.put_i32(ready.exit_code).put_text(ready.problem);
+  writer.put_u32(static_cast<std::uint32_t>(ready.commands.size()));
+  for (const FoundCommand& found : ready.commands) {
+    writer.put_text(found.program);
+    put(writer, found.command);
+  }
   put(writer, ready.own);
   writer.put_u32(static_cast<std::uint32_t>(ready.cores.size()));
   for (const Core& core : ready.cores) {
@@ -106,8 +111,10 @@ Ready decode_ready(std::string_view bytes) {
   Ready ready;
   ready.exit_code = reader.get_i32();
   ready.problem = text(reader);
-  ready.program = text(reader);
-  ready.command = texts(reader);
+  for (auto left = reader.get_u32(); left > 0; --left) {
+    std::string program = text(reader);
+    ready.commands.push_back({std::move(program), texts(reader)});
+  }
   ready.own = variables(reader);
   for (auto cores = reader.get_u32(); cores > 0; --cores) {
     Core core;

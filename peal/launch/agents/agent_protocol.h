@@ -75,8 +75,9 @@ enum class AddressSource : std::uint8_t {
 
 /// The first frame of the launcher: what the agent checks before any rank starts.
 struct Begin {
-  std::string job{};                                 // PEAL_JOB
-  std::vector<std::string> command{};                // the program and its arguments
+  std::string job{};  // PEAL_JOB
+  /// The commands of the host's ranks, each once: the program and its arguments.
+  std::vector<std::vector<std::string>> commands{};
   std::map<std::string, std::string> environment{};  // of the ranks, as far as the launcher knows
                                                      // it; for PATH and PEAL_FLIGHT_DIR
   std::string directory{};                           // in which ranks start
@@ -87,11 +88,16 @@ struct Begin {
 };
 
 /// The answer: whether ranks can start, and the facts of the host.
+struct FoundCommand {
+  std::string program{};               // the path
+  std::vector<std::string> command{};  // with an interpreter, if the script needs one
+  friend bool operator==(const FoundCommand&, const FoundCommand&) = default;
+};
+
 struct Ready {
-  int exit_code = 0;                         // 0: the command can run; else as in a shell
-  std::string problem{};                     // why it cannot run
-  std::string program{};                     // the path of the command
-  std::vector<std::string> command{};        // with an interpreter, if the script needs one
+  int exit_code = 0;                         // 0: all commands can run; else as in a shell
+  std::string problem{};                     // why a command cannot run
+  std::vector<FoundCommand> commands{};      // in the order of Begin::commands
   std::map<std::string, std::string> own{};  // variables that belong to the host: HOME, USER
   std::vector<Core> cores{};
   std::optional<double> quota{};   // CPUs, if a cgroup limits the time

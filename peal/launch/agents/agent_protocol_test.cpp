@@ -32,7 +32,7 @@ TEST(AgentProtocolTest, OtherLinesAreNoBanner) {
 
 TEST(AgentProtocolTest, MessagesReadBack) {
   const Begin begin{.job = "j",
-                    .command = {"sh", "-c", "echo '$HOME'"},
+                    .commands = {{"sh", "-c", "echo '$HOME'"}, {"true"}},
                     .environment = {{"A.b", "1,\n2"}, {"EMPTY", ""}},
                     .directory = "/home/x y",
                     .grace = Timeout(5000),
@@ -41,8 +41,7 @@ TEST(AgentProtocolTest, MessagesReadBack) {
   EXPECT_EQ(decode_begin(encode(begin)), begin);
   const Ready ready{.exit_code = 127,
                     .problem = "no such file",
-                    .program = "/bin/sh",
-                    .command = {"sh"},
+                    .commands = {{"/bin/sh", {"sh"}}, {"/bin/true", {"true", "x"}}},
                     .own = {{"HOME", "/root"}},
                     .cores = {{{0, 4}}, {{1, 5}}, {}},
                     .quota = 1.5,
@@ -67,7 +66,7 @@ TEST(AgentProtocolTest, MessagesReadBack) {
 }
 
 TEST(AgentProtocolTest, ACutOrLongerMessageIsAMismatch) {
-  const std::string bytes = encode(Begin{.job = "j", .command = {"a"}});
+  const std::string bytes = encode(Begin{.job = "j", .commands = {{"a"}}});
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_THROW(decode_begin(std::string_view(bytes).substr(0, size)), Error) << size;
   }

@@ -24,15 +24,19 @@ std::string value(const Variables& variables, const std::string& name) {
   return found == variables.end() ? "" : found->second;
 }
 
-/// Finds the command as a shell of the rank would.
-void find_program(const Begin& begin, Ready& ready) {
-  ready.command = with_interpreter(begin.command);
+/// Finds the commands as a shell of the rank would, up to the first that cannot run.
+void find_programs(const Begin& begin, Ready& ready) {
   const std::string path = value(begin.environment, "PATH");
-  const CommandLookup found =
-      find_command(ready.command.front(), path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path);
-  ready.program = found.path;
-  ready.exit_code = found.exit_code;
-  ready.problem = found.problem;
+  for (const std::vector<std::string>& command : begin.commands) {
+    FoundCommand found{.command = with_interpreter(command)};
+    const CommandLookup lookup =
+        find_command(found.command.front(), path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path);
+    found.program = lookup.path;
+    ready.commands.push_back(std::move(found));
+    ready.exit_code = lookup.exit_code;
+    ready.problem = lookup.problem;
+    if (lookup.exit_code != 0) return;
+  }
 }
 
 void find_addresses(AddressSource source, const Variables& own, Ready& ready) {
@@ -66,7 +70,7 @@ Ready host_facts(const Begin& begin, const Variables& own) {
                                 begin.directory,
                                 error ? ": " + error.message() : "");
   } else {
-    find_program(begin, ready);
+    find_programs(begin, ready);
   }
   ready.own = part_of(own, Part::kMachine);
   try {

@@ -48,8 +48,8 @@ std::vector<RankCommand> plan_ranks_on_hosts(const LaunchOptions& options,
       const CoreShare& share = shares[static_cast<std::size_t>(rank - block.first)];
       ranks.push_back(RankCommand{
           .rank = rank,
-          .program = host.program,
-          .arguments = host.command,
+          .program = host.commands.front().program,
+          .arguments = host.commands.front().command,
           .environment = make_environment(options, on_host, rank, share.threads, environment),
           .cpus = options.binding == Binding::kCores ? share.cpus : std::vector<int>{},
           .host = block.name,

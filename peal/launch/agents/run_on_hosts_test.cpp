@@ -62,14 +62,12 @@ TEST(RunOnHostsTest, EachRankGetsTheEnvironmentAndTheCoresOfItsHost) {
   options.hosts = {{"n1", 2}, {"n2", 1}};
   const std::map<std::string, Ready> facts = {
       {"n1",
-       {.program = "/n1/train",
-        .command = {"train"},
+       {.commands = {{"/n1/train", {"train"}}},
         .own = {{"HOME", "/h1"}},
         .cores = {{{0}}, {{1}}},
         .records = "/r1"}},
       {"n2",
-       {.program = "/n2/train",
-        .command = {"python3", "train"},
+       {.commands = {{"/n2/train", {"python3", "train"}}},
         .own = {{"HOME", "/h2"}},
         .cores = {{{0}}, {{1}}, {{2}}, {{3}}},
         .records = ""}},
