@@ -1,4 +1,5 @@
 // The program `peal`: dispatches to its commands. Under the name `horovodrun` it is `peal run`.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -58,12 +59,19 @@ Name name_of(int argc, char** argv) {
   return is_horovodrun ? Name::kHorovodrun : Name::kPeal;
 }
 
+/// Ranks must not inherit the connection with the launcher.
+Fd copy_for_agent(int fd) {
+  constexpr int kAfterStandardFiles = 3;
+  return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, kAfterStandardFiles));
+}
+
 int dispatch(Name name, std::vector<std::string> arguments) {
   if (!arguments.empty() && arguments.front() == bench::kWorkerCommand) {
     return bench::work({arguments.begin() + 1, arguments.end()});
   }
   if (arguments == std::vector<std::string>{"agent"}) {
-    launch::agents::serve_launcher(Fd(::dup(STDIN_FILENO)), Fd(::dup(STDOUT_FILENO)), PEAL_VERSION);
+    launch::agents::serve_launcher(
+        copy_for_agent(STDIN_FILENO), copy_for_agent(STDOUT_FILENO), PEAL_VERSION);
     return 0;
   }
   CLI::App app("peal: distributed training for PyTorch", "peal");

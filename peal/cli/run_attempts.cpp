@@ -157,6 +157,9 @@ launch::agents::AgentsOptions AttemptLoop::agents_options(const std::string& job
 
 Outcome AttemptLoop::run_on_hosts(const launch::LaunchOptions& options) {
   const launch::Flights flights({});  // a place for the records of all hosts
+  if (!flights.problem().empty()) {
+    say(fmt::format("peal: no records are kept here: {}\n", flights.problem()));
+  }
   const launch::Target out = launch::target_of(STDOUT_FILENO);
   launch::NewJobContext made = launch::make_job_context();
   made.job.terminal_width = launch::line_width(options, out);
@@ -167,9 +170,16 @@ Outcome AttemptLoop::run_on_hosts(const launch::LaunchOptions& options) {
             .next = attempt_ > 0 ? Outcome::Next::kRetry : Outcome::Next::kEnd,
             .lost = refusal->hosts};
   }
-  launch::LaunchReport result = launch::agents::run_on_hosts(
-      options, made.job, agents, inherited_, out, launch::target_of(STDERR_FILENO));
-  if (!launch::all_went_well(result)) agents.collect_records(flights.folder(), kRecordsLimit);
+  launch::LaunchReport result = launch::agents::run_on_hosts(options,
+                                                             made.job,
+                                                             agents,
+                                                             inherited_,
+                                                             flights.folder(),
+                                                             out,
+                                                             launch::target_of(STDERR_FILENO));
+  if (!launch::all_went_well(result)) {
+    agents.collect_records(flights.folder(), options.ranks, kRecordsLimit);
+  }
   return report(result, flights, made.job.id, options);
 }
 

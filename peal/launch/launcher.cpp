@@ -42,7 +42,8 @@ class Launch final {
          const std::vector<RankCommand>& ranks,
          Target out,
          Target err,
-         const GuardMaker& make_guard);
+         const GuardMaker& make_guard,
+         observe::EndPlace ends);
   LaunchReport run();
 
  private:
@@ -91,10 +92,11 @@ Launch::Launch(const LaunchOptions& options,
                const std::vector<RankCommand>& ranks,
                Target out,
                Target err,
-               const GuardMaker& make_guard)
+               const GuardMaker& make_guard,
+               observe::EndPlace ends)
     : options_(options),
       ranks_(ranks),
-      ends_(end_place_of(ranks)),
+      ends_(std::move(ends)),
       outputs_(options, out, err),
       supervisor_(options.grace, make_guard) {
   const std::vector<int> writers = outputs_.writers();
@@ -237,8 +239,9 @@ LaunchReport run(const LaunchOptions& options,
                  const std::vector<RankCommand>& ranks,
                  Target out,
                  Target err,
-                 const GuardMaker& make_guard) {
-  return Launch(options, ranks, out, err, make_guard).run();
+                 const GuardMaker& make_guard,
+                 const observe::EndPlace& ends) {
+  return Launch(options, ranks, out, err, make_guard, ends).run();
 }
 
 }  // namespace peal::launch

@@ -8,6 +8,7 @@
 #include "peal/launch/report.h"
 #include "peal/launch/screen.h"
 #include "peal/launch/start_process.h"
+#include "peal/observe/end_file.h"
 
 namespace peal::launch {
 
@@ -34,12 +35,13 @@ LaunchReport run(const LaunchOptions& options,
                  Target err,
                  const RankFunction& function = {});
 
-/// The same for ranks that `guard` starts by order, on the hosts of their commands. `make_guard`:
-/// see Supervisor.
+/// The same for ranks that a guard starts by order, on the hosts of their commands. The ends of the
+/// ranks are also stored at `ends`, on this machine.
 LaunchReport run(const LaunchOptions& options,
                  const std::vector<RankCommand>& ranks,
                  Target out,
                  Target err,
-                 const GuardMaker& make_guard);
+                 const GuardMaker& make_guard,
+                 const observe::EndPlace& ends);
 
 }  // namespace peal::launch

@@ -172,6 +172,22 @@ class Runs(TestOfHosts):
         self.assertIn("rank 1", why.stdout)
         os.remove(dump)
 
+    def test_ranks_inherit_only_the_standard_files(self):
+        run = self.peal("-n", "1", "-H", "node1", "--no-prefix", "sh", "-c", "ls /proc/$$/fd")
+        self.assertEqual(run.stdout.split(), ["0", "1", "2"], run.stderr)
+
+    def test_nothing_is_left_in_the_launchers_folder_for_temporary_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = self.peal("-n", "2", "-H", "node1,node2", FIRST, env={"TMPDIR": folder})
+            self.assertEqual((run.returncode, os.listdir(folder)), (0, []), run.stderr)
+
+    def test_a_signal_ends_a_job_whose_output_nobody_reads(self):
+        run = self.start("-n", "2", "-H", "node1,node2", "--grace", "1", "sh", "-c", "echo ready; yes 0123456789")
+        run.stdout.readline()
+        time.sleep(1)  # until all pipes are full
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(60), 130)
+
     def test_signals_are_passed_on(self):
         run = self.start("-n", "2", "-H", "node1,node2", "sh", "-c",
                          "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done")
@@ -218,13 +234,13 @@ class Refusals(TestOfHosts):
 
     def test_all_hosts_that_refuse_are_listed_with_their_reasons(self):
         names = ",".join(["good", *(fault.value for fault in Fault)])
-        run = self.peal("-n", str(1 + len(Fault)), "-H", names, "--start-timeout", "5", "touch", f"{self.hosts.folder}/started")
+        run = self.peal("-n", str(1 + len(Fault)), "-H", names, "--start-timeout", "15", "touch", f"{self.hosts.folder}/started")
         self.assertEqual(run.returncode, 1)
         self.assertIn(f"{len(Fault)} of {1 + len(Fault)} hosts cannot be used:\n", run.stderr)
         reasons = {Fault.UNKNOWN_KEY: "its key is not known here", Fault.CHANGED_KEY: "its key is not known here",
                    Fault.REFUSED_KEY: "it accepts no key of yours", Fault.NO_SSHD: "no ssh server listens there",
                    Fault.NO_NAME: "the name has no address", Fault.NO_PROGRAMS: "does not exist there",
-                   Fault.SILENT: "no answer within 5 s"}
+                   Fault.SILENT: "no answer within 15 s"}
         for fault, reason in reasons.items():
             self.assertRegex(run.stderr, rf"\n  {fault.value}: [^\n]*{reason}")
         self.assertNotIn("good:", run.stderr)
@@ -272,6 +288,13 @@ class Deaths(TestOfHosts):
         agent = next(one for one in self.hosts.processes("node1") if one.command[-1] == "agent")
         os.kill(agent.pid, signal.SIGKILL)
         self.assertLost(run, "node1", "ssh ended with exit code 255")
+        self.assertNothingRuns("node1", "node2")
+
+    def test_a_guard_that_is_killed_takes_its_ranks_with_it(self):
+        run = self.start_long()
+        guard = next(one for one in self.hosts.processes("node1") if one.command[0] == "rank-guard")
+        os.kill(guard.pid, signal.SIGKILL)
+        self.assertLost(run, "node1", "the process that guards its ranks was killed")
         self.assertNothingRuns("node1", "node2")
 
     def restarted(self, strike, pattern):

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -27,6 +28,7 @@
 #include "peal/launch/report.h"
 #include "peal/launch/supervisor.h"
 #include "peal/net/socket.h"
+#include "peal/observe/flight_folder.h"
 #include "peal/system/open_files.h"
 #include "peal/system/own_file.h"
 #include "peal/system/pipe.h"
@@ -62,7 +64,8 @@ class Agent final {
   bool is_over() const;
   void wait_and_handle();
   void handle(const Frame& frame);
-  void start(RankCommand command);
+  void start(const RankCommand& command);
+  void start_with_outputs(const RankCommand& command);
   void handle(const GuardEvent& event);
   void leave_end_of(const GuardEvent& event) const;
   void add_outputs(std::vector<pollfd>& entries) const;
@@ -82,6 +85,7 @@ class Agent final {
   const TimePoint start_ = Clock::now();
   Supervisor supervisor_;
   std::map<Rank, Streams> outputs_;
+  std::set<Rank> started_;
   std::set<Rank> stopped_;
   bool launcher_may_pause_ = false;  // it has passed on SIGTSTP, and stops itself
   bool has_told_signal_ = false;
@@ -163,7 +167,17 @@ void Agent::handle(const Frame& frame) {
   throw Error(ErrorKind::kMismatch, "a message that no launcher sends to an agent");
 }
 
-void Agent::start(RankCommand command) {
+void Agent::start(const RankCommand& command) {
+  try {
+    start_with_outputs(command);
+    started_.insert(command.rank);
+  } catch (const Error&) {  // too many open files
+    handle(
+        GuardEvent{.kind = GuardEvent::Kind::kNotStarted, .rank = command.rank, .value = EMFILE});
+  }
+}
+
+void Agent::start_with_outputs(const RankCommand& command) {
   allow_open_files(kFilesOfTheAgent + kFilesOfARank * static_cast<long>(outputs_.size() + 1),
                    "one more rank");
   Pipe out = make_pipe();
@@ -252,6 +266,7 @@ void Agent::tell_signal() {
 /// Also without the last output, if a process that hangs in the kernel holds it open.
 void Agent::tell_gone(TimePoint now) {
   if (supervisor_.stage() != Stage::kGone || has_told_gone_) return;
+  if (link_.is_full()) return;  // the launcher takes the output later
   gone_since_ = std::min(gone_since_, now);
   if (!outputs_.empty() && now - gone_since_ < kLastOutput) return;
   outputs_.clear();
@@ -261,12 +276,13 @@ void Agent::tell_gone(TimePoint now) {
 }
 
 void Agent::send_records() {
-  std::error_code ignored;
-  if (!flights_.folder().empty()) {
-    for (const auto& entry : std::filesystem::directory_iterator(flights_.folder(), ignored)) {
+  for (const Rank rank : started_) {
+    for (const std::string& path : {observe::flight_file_in(flights_.folder(), rank),
+                                    observe::end_file_in(flights_.folder(), rank)}) {
       try {
-        link_.send(FrameKind::kRecord,
-                   encode(Record{entry.path().filename().string(), read_own_file(entry.path())}));
+        link_.send(
+            FrameKind::kRecord,
+            encode(Record{std::filesystem::path(path).filename().string(), read_own_file(path)}));
       } catch (const Error&) {
         // Without this record, the others may still show the cause.
       }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <string_view>
 #include <utility>
 
 #include "peal/base/error.h"
@@ -17,6 +16,8 @@ namespace {
 
 /// At the end, how long the agents may take to kill their processes.
 constexpr Timeout kToKill{6000};
+/// More output of a host is dropped, if the reader is stuck while the job ends.
+constexpr std::size_t kMostUnwritten = 16 << 20;
 
 /// A copy that does not block.
 Fd copy_of(int fd) {
@@ -51,40 +52,35 @@ std::optional<GuardEvent> AgentGuard::try_next() {
 void AgentGuard::advance() {
   agents_.advance();
   while (const auto news = agents_.try_next_news()) {
-    if (news->state != AgentHost::State::kReady) lose(news->host);
+    if (news->state == AgentHost::State::kReady) continue;
+    unwritten_.erase(news->host);
+    agents_.pause(news->host, -1);
+    take_leave(news->host, agents_.host(news->host).problem());
   }
   for (int host = 0; host < agents_.count(); ++host) {
+    if (unwritten_.contains(host)) write_output(host);
     if (!gone_.contains(host)) take_frames(host);
   }
   end_if_done();
 }
 
 void AgentGuard::take_frames(int host) {
-  if (unwritten_.contains(host)) {
-    if (!pass_output(host)) return;
-    agents_.pause(host, -1);
-  }
   try {
-    while (const auto frame = agents_.host(host).link().try_next()) {
+    while (!is_paused(host)) {
+      const auto frame = agents_.host(host).link().try_next();
+      if (!frame) break;
       handle(host, *frame);
-      if (unwritten_.contains(host)) return;
     }
   } catch (const Error&) {  // bytes that no agent sends
     agents_.host(host).link().close();
+    agents_.pause(host, -1);
   }
 }
 
 void AgentGuard::handle(int host, const Frame& frame) {
   switch (frame.kind) {
-    case FrameKind::kOutput: {
-      const auto [place, is_new] = unwritten_.emplace(host, decode_output(frame.payload));
-      if (!pass_output(host)) {
-        const Process& process = processes_.at(place->second.rank);
-        const bool is_out = place->second.channel == Channel::kOut;
-        agents_.pause(host, (is_out ? process.out : process.err).get());
-      }
-      return;
-    }
+    case FrameKind::kOutput:
+      return take_output(host, decode_output(frame.payload));
     case FrameKind::kEvent:
       return take_event(host, decode_event(frame.payload));
     case FrameKind::kEnding:
@@ -105,47 +101,74 @@ void AgentGuard::handle(int host, const Frame& frame) {
   throw Error(ErrorKind::kMismatch, "a message that no agent sends now");
 }
 
-bool AgentGuard::pass_output(int host) {
-  Output& output = unwritten_.at(host);
-  const auto found = processes_.find(output.rank);
-  const bool is_known = found != processes_.end() && found->second.host == host;
-  Fd nowhere;
-  Fd& fd = !is_known                         ? nowhere
-           : output.channel == Channel::kOut ? found->second.out
-                                             : found->second.err;
-  if (output.bytes.empty()) fd.reset();
-  std::string_view rest = output.bytes;
-  while (fd && !rest.empty()) {
-    const auto wrote = ::write(fd.get(), rest.data(), rest.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0 && errno == EAGAIN) break;
-    if (wrote < 0) {  // the launcher reads no more
-      fd.reset();
-      break;
+/// While the job runs, a host waits until its output is written. When the launcher ends the job,
+/// the events behind the output must arrive even if the reader of the output is stuck.
+bool AgentGuard::is_paused(int host) const {
+  return unwritten_.contains(host) && stage_ == Stage::kRunning;
+}
+
+void AgentGuard::take_output(int host, Output output) {
+  Unwritten& unwritten = unwritten_[host];
+  if (unwritten.bytes > kMostUnwritten) return;  // the reader is stuck, and the job is ending
+  unwritten.bytes += output.bytes.size();
+  unwritten.queue.push_back(std::move(output));
+  write_output(host);
+}
+
+bool AgentGuard::write_output(int host) {
+  Unwritten& unwritten = unwritten_.at(host);
+  while (!unwritten.queue.empty()) {
+    Output& first = unwritten.queue.front();
+    const std::size_t before = first.bytes.size();
+    const bool is_written = write(first, host);
+    unwritten.bytes -= before - (is_written ? 0 : first.bytes.size());
+    if (!is_written) {
+      pause_if_full(host);
+      return false;
     }
-    rest.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  if (fd && !rest.empty()) {
-    output.bytes.erase(0, output.bytes.size() - rest.size());
-    return false;
+    unwritten.queue.pop_front();
   }
   unwritten_.erase(host);
+  agents_.pause(host, -1);
+  if (gone_.contains(host)) close_outputs(host);
+  return true;
+}
+
+/// Waits for the pipe of the first output.
+void AgentGuard::pause_if_full(int host) {
+  const Output& first = unwritten_.at(host).queue.front();
+  const Process& process = processes_.at(first.rank);
+  const int pipe = (first.channel == Channel::kOut ? process.out : process.err).get();
+  agents_.pause(host, is_paused(host) ? pipe : -1);
+}
+
+bool AgentGuard::write(Output& output, int host) {
+  const auto found = processes_.find(output.rank);
+  if (found == processes_.end() || found->second.host != host) return true;
+  Fd& fd = output.channel == Channel::kOut ? found->second.out : found->second.err;
+  if (output.bytes.empty()) fd.reset();
+  std::size_t written = 0;
+  while (fd && written < output.bytes.size()) {
+    const auto wrote =
+        ::write(fd.get(), output.bytes.data() + written, output.bytes.size() - written);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno == EAGAIN) {
+      output.bytes.erase(0, written);
+      return false;
+    }
+    if (wrote < 0) fd.reset();  // the launcher reads no more
+    if (wrote > 0) written += static_cast<std::size_t>(wrote);
+  }
   return true;
 }
 
 void AgentGuard::take_event(int host, const GuardEvent& event) {
   if (event.kind == GuardEvent::Kind::kGone) {
     survivors_ += event.value;
-    gone_.insert(host);
-    for (auto& [rank, process] : processes_) {
-      if (process.host != host) continue;
-      process.out.reset();
-      process.err.reset();
-    }
-    return;
+    return take_leave(host, "the process that guards its ranks was killed");
   }
   const auto found = processes_.find(event.rank);
-  if (found == processes_.end() || found->second.host != host) return;
+  if (found == processes_.end() || found->second.host != host || !found->second.is_running) return;
   if (event.kind == GuardEvent::Kind::kNotStarted) {
     found->second.out.reset();
     found->second.err.reset();
@@ -154,17 +177,22 @@ void AgentGuard::take_event(int host, const GuardEvent& event) {
   events_.push_back(event);
 }
 
-void AgentGuard::lose(int host) {
+void AgentGuard::take_leave(int host, const std::string& why) {
   gone_.insert(host);
-  unwritten_.erase(host);
-  agents_.pause(host, -1);
+  for (auto& [rank, process] : processes_) {
+    if (process.host != host || !process.is_running) continue;
+    process.is_running = false;
+    process.why_lost = why;
+    events_.push_back({.kind = GuardEvent::Kind::kLost, .rank = rank});
+  }
+  if (!unwritten_.contains(host)) close_outputs(host);
+}
+
+void AgentGuard::close_outputs(int host) {
   for (auto& [rank, process] : processes_) {
     if (process.host != host) continue;
     process.out.reset();
     process.err.reset();
-    if (std::exchange(process.is_running, false)) {
-      events_.push_back({.kind = GuardEvent::Kind::kLost, .rank = rank});
-    }
   }
 }
 
@@ -193,6 +221,7 @@ void AgentGuard::pass_on(int signal, SignalOrigin /*origin*/) {
 
 void AgentGuard::stop(int signal, SignalOrigin /*origin*/) {
   if (stage_ == Stage::kRunning) stage_ = Stage::kStopping;
+  for (const auto& [host, unwritten] : unwritten_) agents_.pause(host, -1);
   send_to_all(FrameKind::kStop, signal);
 }
 
@@ -205,7 +234,10 @@ void AgentGuard::start(const RankCommand& command, int out, int err) {
   int host = 0;
   while (host < agents_.count() && agents_.host(host).name() != command.host) ++host;
   if (host == agents_.count() || gone_.contains(host)) {
-    processes_[command.rank] = {.host = host, .is_running = false};
+    const bool is_known = host < agents_.count();
+    processes_[command.rank] = {.host = host,
+                                .is_running = false,
+                                .why_lost = is_known ? agents_.host(host).problem() : "unknown"};
     events_.push_back({.kind = GuardEvent::Kind::kLost, .rank = command.rank});
     return;
   }
@@ -223,8 +255,7 @@ void AgentGuard::signal(Rank rank, int signal) {
 
 std::string AgentGuard::why_lost(Rank rank) const {
   const auto found = processes_.find(rank);
-  if (found == processes_.end() || found->second.host >= agents_.count()) return "";
-  return agents_.host(found->second.host).problem();
+  return found == processes_.end() ? "" : found->second.why_lost;
 }
 
 }  // namespace peal::launch::agents

@@ -38,25 +38,39 @@ class AgentGuard final : public Guard {
   struct Process {
     int host = 0;
     bool is_running = true;
+    std::string why_lost{};
     Fd out{};
     Fd err{};
   };
 
   void advance();
   void take_frames(int host);
+  bool is_paused(int host) const;
   void handle(int host, const Frame& frame);
   void take_event(int host, const GuardEvent& event);
-  /// Returns whether all bytes are written.
-  bool pass_output(int host);
-  void lose(int host);
+  /// Output of one host that its pipes do not take yet.
+  struct Unwritten {
+    std::deque<Output> queue{};
+    std::size_t bytes = 0;
+  };
+
+  void take_output(int host, Output output);
+  /// Returns whether all output of the host is written.
+  bool write_output(int host);
+  /// Returns whether all bytes are written, or nothing takes them.
+  bool write(Output& output, int host);
+  void pause_if_full(int host);
+  /// No more comes from the host. Its processes that run are lost.
+  void take_leave(int host, const std::string& why);
+  void close_outputs(int host);
   void end_if_done();
   void send_to_all(FrameKind kind, int signal);
 
   Agents& agents_;
   const Starts starts_;
   std::map<Rank, Process> processes_;
-  std::map<int, Output> unwritten_;  // by host: output that its pipe does not take yet
-  std::set<int> gone_;               // hosts without processes, or without a connection
+  std::map<int, Unwritten> unwritten_;  // by host
+  std::set<int> gone_;                  // hosts without processes, or without a connection
   std::deque<GuardEvent> events_;
   enum class Stage : unsigned char { kRunning, kStopping, kGone } stage_ = Stage::kRunning;
   int survivors_ = 0;

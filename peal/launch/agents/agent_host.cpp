@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/printable.h"
 #include "peal/launch/command.h"
 #include "peal/launch/start_process.h"
 #include "peal/system/pipe.h"
@@ -148,16 +149,16 @@ void AgentHost::check(TimePoint now, const Patience& patience) {
   }
 }
 
-void AgentHost::refuse(std::string problem) {
+void AgentHost::refuse(const std::string& problem) {
   state_ = State::kRefused;
-  problem_ = std::move(problem);
+  problem_ = printable_line(problem);
   link_.close();
   end_process(Ending::kKill);
 }
 
-void AgentHost::lose(std::string problem) {
+void AgentHost::lose(const std::string& problem) {
   state_ = State::kLost;
-  problem_ = std::move(problem);
+  problem_ = printable_line(problem);
   link_.close();
   end_process(Ending::kKill);
 }

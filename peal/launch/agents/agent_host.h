@@ -65,8 +65,8 @@ class AgentHost final {
  private:
   void take_banner(TimePoint now);
   void take_answer();
-  void refuse(std::string problem);
-  void lose(std::string problem);
+  void refuse(const std::string& problem);
+  void lose(const std::string& problem);
   std::string reason_of_end();
   /// How to end the engine's process: the connection has ended, so it is about to end, or not.
   enum class Ending : unsigned char { kAwait, kKill };

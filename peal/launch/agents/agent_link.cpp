@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -78,7 +79,7 @@ void AgentLink::close() {
 }
 
 void AgentLink::beat(TimePoint now) {
-  if (now - beat_ > kOwnPause) heard_ += now - beat_;
+  if (now - beat_ > kOwnPause) heard_ = std::min(now, heard_ + (now - beat_));
   beat_ = now;
   if (now - sent_ >= kBeatPause && queue_.empty()) send(FrameKind::kBeat);
 }

@@ -68,6 +68,16 @@ TEST(AgentLinkTest, TimeInWhichThisProcessDidNotRunIsNoSilence) {
   EXPECT_EQ(pair.b.silence(start + seconds(60)), milliseconds(500));
 }
 
+TEST(AgentLinkTest, AfterAPauseOfThisProcessASilentPeerIsNoticedAsFastAsBefore) {
+  const TimePoint start = Clock::now();
+  Pair pair(start);
+  pair.a.send(FrameKind::kEnding, "before the pause");
+  const TimePoint later = start + seconds(60);
+  pair.b.read_some(later);
+  pair.b.beat(later);
+  EXPECT_EQ(pair.b.silence(later + seconds(2)), seconds(2));
+}
+
 TEST(AgentLinkTest, TheEndOfThePeerClosesTheLinkAfterItsLastFrame) {
   Pair pair;
   pair.a.send(FrameKind::kEnding, "last");

@@ -14,6 +14,8 @@
 
 #include "peal/base/error.h"
 #include "peal/launch/own_host.h"
+#include "peal/observe/end_file.h"
+#include "peal/observe/flight_folder.h"
 #include "peal/system/open_files.h"
 #include "peal/system/whole_file.h"
 
@@ -49,19 +51,27 @@ void replace(int set, int before, int now, std::uint32_t events, int owner) {
 Agents::Agents(AgentsOptions options)
     : options_(std::move(options)), poll_(::epoll_create1(EPOLL_CLOEXEC)), timer_(make_timer()) {
   if (!poll_) throw system_error("cannot watch the connections with the hosts", errno);
-  ::sigprocmask(SIG_SETMASK, nullptr, &mask_);
+  sigset_t pipe_signal;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  ::sigprocmask(SIG_BLOCK, &pipe_signal, &mask_);
   replace(poll_.get(), -1, timer_.get(), EPOLLIN, kTimer);
 }
 
 Agents::~Agents() {
   for (const auto& host : hosts_) host->link().close();  // all at once, so that they end together
+  hosts_.clear();
+  ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
 }
 
 int Agents::add(const std::string& host) {
   allow_open_files(kFilesOfOthers + kFilesOfAHost * (count() + 1), "connecting with the hosts");
   EngineOptions engine = options_.engine;
   // Names of Slurm's nodes are not always host names.
-  if (engine.engine == Engine::kSsh && is_this_machine(host)) engine.engine = Engine::kThisMachine;
+  if (engine.engine == Engine::kSsh && is_this_machine(host)) {
+    engine = {.engine = Engine::kThisMachine,
+              .peal = std::filesystem::read_symlink("/proc/self/exe").string()};
+  }
   hosts_.push_back(
       std::make_unique<AgentHost>(host, engine, options_.begin, options_.version, mask_));
   known_.push_back(AgentHost::State::kStarting);
@@ -156,7 +166,15 @@ void Agents::await_all() {
   news_.clear();
 }
 
-void Agents::collect_records(const std::string& folder, Timeout limit) {
+void Agents::collect_records(const std::string& folder, int ranks, Timeout limit) {
+  if (folder.empty()) return;
+  std::set<std::string> names;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    for (const std::string& path :
+         {observe::flight_file_in(folder, rank), observe::end_file_in(folder, rank)}) {
+      names.insert(std::filesystem::path(path).filename().string());
+    }
+  }
   std::set<int> waiting;
   for (int number = 0; number < count(); ++number) {
     if (!host(number).is_ready() || host(number).facts().records.empty()) continue;
@@ -168,18 +186,27 @@ void Agents::collect_records(const std::string& folder, Timeout limit) {
     pollfd entry{poll_.get(), POLLIN, 0};
     ::poll(&entry, 1, static_cast<int>(deadline.left().count()));
     advance();
-    std::erase_if(waiting, [&](int number) {
-      while (const auto frame = host(number).link().try_next()) {
-        if (frame->kind == FrameKind::kCollected) return true;
-        if (frame->kind != FrameKind::kRecord) continue;
-        const Record record = decode_record(frame->payload);
-        const auto name = std::filesystem::path(record.name).filename();
-        if (name == record.name && !name.empty())
-          write_whole_file(std::filesystem::path(folder) / name, record.bytes);
-      }
-      return !host(number).is_ready();
-    });
+    std::erase_if(waiting, [&](int number) { return take_records(number, folder, names); });
   }
+}
+
+bool Agents::take_records(int number,
+                          const std::string& folder,
+                          const std::set<std::string>& names) {
+  AgentLink& link = host(number).link();
+  try {
+    while (const auto frame = link.try_next()) {
+      if (frame->kind == FrameKind::kCollected) return true;
+      if (frame->kind != FrameKind::kRecord) continue;
+      const Record record = decode_record(frame->payload);
+      // A host chooses neither other names nor other folders.
+      if (!names.contains(record.name)) continue;
+      write_whole_file(std::filesystem::path(folder) / record.name, record.bytes);
+    }
+  } catch (const Error&) {  // no agent sends such bytes, or the disk is full
+    link.close();
+  }
+  return link.is_closed();
 }
 
 }  // namespace peal::launch::agents

@@ -29,7 +29,7 @@ struct HostNews {
 };
 
 /// Threads: one. Forks a process for each host, so create it before the program has a second
-/// thread.
+/// thread. Blocks SIGPIPE while it lives.
 class Agents final {
  public:
   explicit Agents(AgentsOptions options);
@@ -57,9 +57,10 @@ class Agents final {
   /// Waits until all hosts are ready, or have refused.
   void await_all();
 
-  /// After the ranks have ended: copies the records of all hosts into `folder`. Files that do not
-  /// arrive within `limit` are missing.
-  void collect_records(const std::string& folder, Timeout limit);
+  /// After the ranks have ended: copies the records of ranks 0 to ranks-1 from all hosts into
+  /// `folder`. Files that do not arrive within `limit` are missing. Does nothing if `folder` is
+  /// empty.
+  void collect_records(const std::string& folder, int ranks, Timeout limit);
 
  private:
   struct Watch {
@@ -71,11 +72,13 @@ class Agents final {
   };
 
   std::set<int> hosts_with_events();
+  /// Returns whether no more records come from the host.
+  bool take_records(int host, const std::string& folder, const std::set<std::string>& names);
   void watch(int host);
   void note_changes(int host);
 
   const AgentsOptions options_;
-  sigset_t mask_{};
+  sigset_t mask_{};  // before SIGPIPE was blocked
   Fd poll_;
   Fd timer_;
   std::vector<std::unique_ptr<AgentHost>> hosts_;

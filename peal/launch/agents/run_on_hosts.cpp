@@ -88,6 +88,7 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
                           const JobContext& job,
                           Agents& agents,
                           const Variables& inherited,
+                          const std::string& records,
                           Target out,
                           Target err) {
   std::vector<Ready> hosts;
@@ -100,9 +101,10 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
   shared.host = address_of_rank_0(hosts);
   shared.port = hosts.front().port;
   const auto ranks = plan_ranks_on_hosts(options, shared, facts, inherited);
-  return run(options, ranks, out, err, [&](const sigset_t& /*mask*/) {
+  const GuardMaker make_guard = [&](const sigset_t& /*mask*/) {
     return std::make_unique<AgentGuard>(agents, Starts::kAtOnce);
-  });
+  };
+  return run(options, ranks, out, err, make_guard, {.folder = records, .job = job.id});
 }
 
 }  // namespace peal::launch::agents

@@ -37,11 +37,13 @@ struct Refusal {
 /// Connects with the hosts of options.hosts that have ranks. Nothing: all are ready.
 std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options);
 
-/// As launcher.h's `run`, on hosts that are connected.
+/// As launcher.h's `run`, on hosts that are connected. `records`: the folder on this machine for
+/// the ends of the ranks; empty: none.
 LaunchReport run_on_hosts(const LaunchOptions& options,
                           const JobContext& job,
                           Agents& agents,
                           const Variables& inherited,
+                          const std::string& records,
                           Target out,
                           Target err);
 
