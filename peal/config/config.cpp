@@ -245,8 +245,9 @@ const std::array kVariables = {
 constexpr std::array kOtherVariables = {
     OtherVariable{"PEAL_JOB",
                   "The name of the job, the same on all its ranks; `peal run` sets it."},
-    OtherVariable{"PEAL_ATTEMPT",
-                  "Which attempt of a job that may start again this is, from 0; `peal run` sets it."},
+    OtherVariable{
+        "PEAL_ATTEMPT",
+        "Which attempt of a job that may start again this is, from 0; `peal run` sets it."},
     OtherVariable{"PEAL_ELASTIC_DRIVER",
                   "Where the driver of an elastic job serves its workers; `peal run` sets it."},
     OtherVariable{"PEAL_ELASTIC_WORKER",
@@ -261,6 +262,9 @@ constexpr std::array kOtherVariables = {
                   "uses itself."},
     OtherVariable{"PEAL_BENCH_PYTHON",
                   "The Python whose torch `peal bench` uses for gloo, instead of python3."},
+    OtherVariable{"PEAL_JOBS_DIR",
+                  "The folder for the records of submitted jobs, instead of peal/jobs in "
+                  "XDG_STATE_HOME or ~/.local/state."},
     OtherVariable{"PEAL_TERMINAL_WIDTH",
                   "The columns for a line of a rank, on a terminal; `peal run` sets it."},
 };
