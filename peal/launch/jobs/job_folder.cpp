@@ -157,7 +157,7 @@ JobFolder make_job_folder(const std::filesystem::path& directory, const NewJob& 
   for (int i = 0; i < kMostTries; ++i) {
     submission.id = make_job_id(job.job.name, make_random_part());
     write(files, submission);
-    const JobFolder folder(directory / submission.id);
+    JobFolder folder(directory / submission.id);
     if (unfinished.try_rename(folder.path())) return folder;
   }
   throw Error(

@@ -104,7 +104,7 @@ std::vector<std::string> remove_ended_jobs(const std::filesystem::path& director
                                            WallTime now) {
   std::vector<std::string> removed;
   for (const JobEntry& entry : list_jobs(directory)) {
-    if (!entry.damage.empty() || !entry.ended_at || now - *entry.ended_at < age) continue;
+    if (!entry.ended_at || now - *entry.ended_at < age) continue;
     remove_folder(JobFolder(directory / entry.id));
     removed.push_back(entry.id);
   }

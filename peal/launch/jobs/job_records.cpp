@@ -150,9 +150,9 @@ Json json_of(const std::vector<NodeStatus>& nodes) {
 }
 
 RoleSize role_of(const Json& object) {
-  const RoleSize role{.name = text_of(object, "name"),
-                      .nodes = number_of<int>(object, "nodes"),
-                      .ranks_per_node = number_of<int>(object, "ranks_per_node")};
+  RoleSize role{.name = text_of(object, "name"),
+                .nodes = number_of<int>(object, "nodes"),
+                .ranks_per_node = number_of<int>(object, "ranks_per_node")};
   const bool is_legal = role.nodes >= 1 && role.ranks_per_node >= 1 &&
                         role.nodes <= kMostJobNodes && role.ranks_per_node <= kMostJobRanks;
   if (!is_legal) throw Damage{fmt::format("role {} has an impossible size", printable(role.name))};

@@ -216,5 +216,22 @@ TEST_F(JobStatusOfFolderTest, ALauncherThatEndsAfterItsRecordIsNeverTakenForAKil
   }
 }
 
+TEST_F(JobStatusOfFolderTest, AProcessThatHandsOverAndEndsIsNeverTakenForAKilledOne) {
+  const LauncherProcess own = this_process();
+  for (int i = 0; i < 100; ++i) {
+    const pid_t first = ::fork();
+    if (first == 0) {
+      hand_over(this_process());
+      hand_over(own);
+      ::_exit(0);
+    }
+    siginfo_t info{};
+    while (::waitid(P_PID, static_cast<id_t>(first), &info, WEXITED | WNOHANG) == 0 &&
+           info.si_pid == 0) {
+      ASSERT_EQ(status_of(folder_).state, JobState::kQueued);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace peal::launch::jobs
