@@ -262,6 +262,9 @@ constexpr std::array kOtherVariables = {
                   "uses itself."},
     OtherVariable{"PEAL_BENCH_PYTHON",
                   "The Python whose torch `peal bench` uses for gloo, instead of python3."},
+    OtherVariable{"PEAL_JOBS_DIR",
+                  "The folder for the records of submitted jobs, instead of peal/jobs in "
+                  "XDG_STATE_HOME or ~/.local/state."},
     OtherVariable{"PEAL_TERMINAL_WIDTH",
                   "The columns for a line of a rank, on a terminal; `peal run` sets it."},
 };

@@ -7,8 +7,13 @@
 #include <charconv>
 #include <fstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "peal/base/parse_number.h"
+#include "peal/base/split.h"
 
 namespace peal {
 namespace {
@@ -57,6 +62,18 @@ ProcessState state_of_process(std::int64_t pid) {
     default:
       return ProcessState::kRunning;
   }
+}
+
+std::optional<std::uint64_t> start_time_of_process(std::int64_t pid) {
+  constexpr std::size_t kState = 0;       // the first word after the name
+  constexpr std::size_t kStartTime = 19;  // field 22 of the file; the state is field 3
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  const std::string rest = after_name(file);
+  const std::vector<std::string_view> words = split(rest, ' ');
+  if (words.size() <= kStartTime || words[kState] == "Z" || words[kState] == "X") {
+    return std::nullopt;
+  }
+  return try_parse_number<std::uint64_t>(words[kStartTime]);
 }
 
 std::string signal_name(int signal) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace peal {
@@ -22,6 +23,12 @@ ProcessState state_of_process(std::int64_t pid);
 /// Whether `ancestor` is the parent of `pid`, or the parent of its parent, and so on. False if
 /// either process has ended. Source: proc(5).
 bool is_ancestor(std::int64_t ancestor, std::int64_t pid);
+
+/// When the process was started, in clock ticks since the machine was started. With the number,
+/// this identifies a process until the machine starts again: a later process may get the same
+/// number. Nothing if the process has ended (even if nobody has read its exit code), or cannot be
+/// examined. Source: proc(5).
+std::optional<std::uint64_t> start_time_of_process(std::int64_t pid);
 
 /// "SIGKILL"; "signal 99" if it has no name.
 std::string signal_name(int signal);

@@ -41,6 +41,26 @@ TEST(ProcessStateTest, OnlyParentsAndTheirParentsAreAncestors) {
   EXPECT_FALSE(is_ancestor(::getpid(), ended));
 }
 
+TEST(ProcessStateTest, TheStartTimeTellsAProcessFromALaterOne) {
+  IdleChild child;
+  const auto own = start_time_of_process(::getpid());
+  const auto of_child = start_time_of_process(child.pid());
+  ASSERT_TRUE(own && of_child);
+  EXPECT_EQ(start_time_of_process(::getpid()), own);
+  EXPECT_GE(*of_child, *own);
+  EXPECT_GT(*own, start_time_of_process(1).value_or(0));
+}
+
+TEST(ProcessStateTest, AProcessThatHasEndedHasNoStartTime) {
+  IdleChild child;
+  child.signal_and_wait(SIGKILL, WEXITED);
+  EXPECT_FALSE(start_time_of_process(child.pid()));  // a zombie
+  const pid_t ended = child.pid();
+  child.end();
+  EXPECT_FALSE(start_time_of_process(ended));
+  EXPECT_FALSE(start_time_of_process(0));
+}
+
 TEST(ProcessStateTest, NoProcessHasTheNumberZero) {
   EXPECT_EQ(state_of_process(0), ProcessState::kMissing);
 }
