@@ -15,7 +15,7 @@
 namespace peal::launch::agents {
 namespace {
 
-/// At the end, how long the agents may take to kill their processes.
+/// How long the agents may take to kill their processes at the end.
 constexpr Timeout kToKill{6000};
 
 /// A copy that does not block.

@@ -1,5 +1,5 @@
 // Which environment variables belong to a machine or to a login there, and not to a job. The
-// launcher keeps its own, and the ranks of another host get those of that host.
+// launcher does not send these variables. Ranks on another host get the variables of that host.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace peal::launch::agents {
 
-/// HOME, USER, HOSTNAME, TMPDIR, DISPLAY, SSH_*, XDG_*, SLURM*, and others like these.
+/// True for HOME, USER, HOSTNAME, TMPDIR, DISPLAY, SSH_*, XDG_*, SLURM*, and others like these.
 bool belongs_to_machine(std::string_view name);
 
 /// The variables that belong to the machine, or all others.
