@@ -204,7 +204,7 @@ void SubmitCommand::add_options() {
   submit_
       ->add_flag("--stream-logs", request_.stream_logs, "Follow the output of the job to its end")
       ->group(kGcloudGroup);
-  submit_->add_flag("--async", is_asynchronous_, "Do not wait for the job, which is the default")
+  submit_->add_flag("--async", is_asynchronous_, "Do not wait for the job; this is the default")
       ->group(kGcloudGroup);
 }
 

@@ -101,7 +101,9 @@ void AgentHost::take_banner(TimePoint now) {
     return take_answer();
   }
   before_.erase(0, begin);
-  if (before_.size() > kMostBefore) refuse("it sends no answer of peal, but other output");
+  if (before_.size() > kMostBefore) {
+    refuse("it sends other output instead of the agent's answer; check what its login files print");
+  }
 }
 
 void AgentHost::take_answer() {

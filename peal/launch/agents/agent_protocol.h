@@ -70,7 +70,7 @@ struct Frame {
 enum class AddressSource : std::uint8_t {
   kNone,   // the agent is on the launcher's machine
   kSsh,    // SSH_CONNECTION
-  kSlurm,  // SLURM_LAUNCH_NODE_IPADDR, and the own address towards it
+  kSlurm,  // SLURM_LAUNCH_NODE_IPADDR, and this host's address towards it
 };
 
 /// The first frame of the launcher. The agent checks it before any rank starts.

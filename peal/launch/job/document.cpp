@@ -220,7 +220,7 @@ Error not_yaml(const YAML::Exception& error, std::string_view text, const std::s
 
 void check_bytes(std::string_view text, const std::string& name) {
   if (Bytes(static_cast<std::int64_t>(text.size())) > kLongestDocument) {
-    throw wrong({1, 1, {}}, name, "it is longer than 1 MiB, which no job file is");
+    throw wrong({1, 1, {}}, name, "it is longer than 1 MiB, the limit for a job file");
   }
   int line = 1;
   for (const std::string_view part : split(text, '\n')) {
