@@ -19,7 +19,7 @@ TEST(DurationTextTest, ADurationIsANumberWithAUnitOrSeveral) {
   EXPECT_EQ(try_parse_duration("0s"), milliseconds(0));
 }
 
-TEST(DurationTextTest, OtherTextsAreNoDurations) {
+TEST(DurationTextTest, OtherTextsAreRejected) {
   for (const char* const text :
        {"",      "5",     "s",      "-1s",  "5 s",  "5S",
         "30m1h", "1s1s",  "1.s",    ".5s",  "1e3s", "0.0001s",

@@ -29,19 +29,19 @@
 namespace peal::cli {
 namespace {
 
-/// An agent ends its ranks if the launcher is silent for so long. The launcher may be stopped for a
+/// An agent ends its ranks after this silence of the launcher. The launcher may be stopped for a
 /// while (SIGSTOP), or its machine may be very busy.
 constexpr Timeout kAgentPatience{15'000};
 /// How long the records of all hosts may take to arrive after a failure.
 constexpr Timeout kRecordsLimit{10'000};
 
-/// What an attempt has come to.
+/// The result of an attempt.
 struct Outcome {
   int exit_code = 0;
   enum class Next : unsigned char {
     kEnd,      // it ended well, by a signal, or by a mistake in the command
     kRestart,  // it failed
-    kRetry,    // no rank was started: hosts have refused
+    kRetry,    // no rank was started, because hosts cannot be used
   } next = Next::kEnd;
   std::vector<std::pair<std::string, std::string>> lost{};  // hosts, and why
 };

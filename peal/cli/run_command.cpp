@@ -124,6 +124,12 @@ std::vector<launch::HostSlots> slots_of(const rendezvous::SlurmAllocation& alloc
   return hosts;
 }
 
+/// Whether the ranks can start here, without srun. A shell of salloc may run on another machine.
+bool is_only_node(const rendezvous::SlurmAllocation& allocation) {
+  const auto here = process_environment()("SLURMD_NODENAME");
+  return allocation.nodes.size() == 1 && here == allocation.nodes.front().name;
+}
+
 launch::Binding parse_binding(const std::string& text) {
   if (text == "cores") return launch::Binding::kCores;
   if (text == "none") return launch::Binding::kNone;
@@ -212,6 +218,8 @@ int RunCommand::count_ranks(const std::vector<launch::HostSlots>& hosts) const {
   if (const auto count = parse_count(counts_, options_.wording)) return *count;
   if (hosts.empty()) {
     if (const auto count = count_in(process_environment())) return *count;
+    const auto allocation = rendezvous::read_slurm_allocation(process_environment());
+    if (allocation && allocation->has_tasks) return allocation->nodes.front().tasks;
     throw missing_count(options_.command, options_.wording);
   }
   int slots = 0;
@@ -285,7 +293,7 @@ bool RunCommand::take_allocation(const HorovodSettings& settings,
       node.is_standalone || node.nodes || settings.has("--host-discovery-script");
   if (!options.hosts.empty() || is_placed || is_elastic) return false;
   const auto allocation = rendezvous::read_slurm_allocation(process_environment());
-  if (!allocation || allocation->nodes.size() == 1) return false;
+  if (!allocation || is_only_node(*allocation)) return false;
   options.hosts = slots_of(*allocation, parse_count(counts_, options_.wording));
   return true;
 }

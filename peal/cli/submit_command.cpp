@@ -25,7 +25,7 @@ namespace {
 using launch::FlagValue;
 using launch::GcloudFlag;
 
-/// The port in the plan of a job that does not start. A job that starts gets a free one.
+/// The port in the plan of a job that does not start. A job that starts gets a free port.
 constexpr int kExamplePort = 29500;
 constexpr const char* kGcloudGroup = "gcloud's flags";
 
@@ -48,7 +48,7 @@ Examples:
   peal submit --display-name mnist --print \
     --worker-pool-spec=replica-count=1,container-image-uri=torch:2.1)";
 
-/// Shows the positional and the arguments of the program in the first line of the help.
+/// Shows JOB and the arguments of the program in the first line of the help.
 class SubmitFormatter final : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
@@ -82,7 +82,7 @@ std::string type_name(FlagValue value) {
   return "TEXT";
 }
 
-/// "Sets workerCount" or "No meaning here"
+/// "Sets workerCount" or "Has no meaning here"
 std::string description(const GcloudFlag& flag) {
   const bool is_training = !flag.training.empty();
   std::string_view path = is_training ? flag.training : flag.custom_job;
@@ -142,7 +142,7 @@ Target target_of(const std::string& word, const std::string& config, bool has_fl
                           printable(word)));
 }
 
-/// Whether the flags describe a job. Those without a meaning do not.
+/// Whether the flags describe a job. Flags without a meaning here do not.
 bool describe_a_job(const std::vector<launch::GivenFlag>& flags) {
   return std::ranges::any_of(flags, [](const launch::GivenFlag& given) {
     return (!given.flag->training.empty() && given.flag->training != launch::kUnused) ||
@@ -163,7 +163,7 @@ void check_runner(const std::string& name) {
                                             nearest));
 }
 
-/// A host for each node that the job has at most, and for each spare.
+/// A host for each node that the job may have, and for each spare node.
 std::vector<launch::JobHost> example_hosts(const launch::Job& job) {
   std::vector<launch::JobHost> hosts;
   for (int i = 0; i < launch::node_count(job) + job.spare_nodes; ++i) {
@@ -204,7 +204,7 @@ void SubmitCommand::add_options() {
   submit_
       ->add_flag("--stream-logs", request_.stream_logs, "Follow the output of the job to its end")
       ->group(kGcloudGroup);
-  submit_->add_flag("--async", is_asynchronous_, "Do not wait for the job, which is the default")
+  submit_->add_flag("--async", is_asynchronous_, "Do not wait for the job; this is the default")
       ->group(kGcloudGroup);
 }
 

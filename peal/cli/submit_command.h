@@ -18,7 +18,7 @@ namespace peal::cli {
 struct SubmitRequest {
   launch::Job job;
   std::vector<std::string> notices{};    // for the user
-  std::string folder{};                  // that Job::files are relative to
+  std::string folder{};                  // Job::files are relative to it
   std::vector<launch::JobHost> hosts{};  // of -H or --hostfile; may be empty
   std::string to{};                      // a name of kRunnerNames; empty: not given
   bool print = false;                    // show the job in peal's own form
@@ -50,7 +50,7 @@ class SubmitCommand final {
   std::string config_;
   std::string hosts_;
   std::string hostfile_;
-  bool is_asynchronous_ = false;  // as always; accepted for users of gcloud
+  bool is_asynchronous_ = false;  // no effect, because this is the default of peal
   SubmitRequest request_;
   std::vector<std::string> arguments_;                          // of the program
   std::map<std::string_view, std::vector<std::string>> texts_;  // by the name of the flag

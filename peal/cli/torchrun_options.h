@@ -14,7 +14,7 @@
 
 namespace peal::cli {
 
-/// The options that were given: the values of each, by the option's name; of a switch, "".
+/// The options that were given: by the option's name, its values. A switch has the value "".
 using TorchrunValues = std::map<std::string_view, std::vector<std::string>>;
 
 class TorchrunOptions final {
@@ -29,14 +29,14 @@ class TorchrunOptions final {
   std::map<const CLI::Option*, std::string_view> declared_;
 };
 
-/// What the options say about the node. Errors: usage.
+/// The options about nodes. Errors: usage.
 rendezvous::NodeOptions node_options_of(const TorchrunValues& given);
 
-/// The words that start the ranks: `command` by the options -m and --no-python. Errors: usage.
+/// The words that start the ranks: `command`, changed by -m and --no-python. Errors: usage.
 std::vector<std::string> command_of(const TorchrunValues& given,
                                     const std::vector<std::string>& command);
 
-/// Sets the outputs that are not shown. `options.log_directory` and `options.ranks` are set.
+/// Sets the outputs that are not shown. `options.log_directory` and `options.ranks` must be set.
 /// Errors: usage, also in an elastic job, whose workers have no fixed local ranks.
 void hide_output(const TorchrunValues& given, bool is_elastic, launch::LaunchOptions& options);
 

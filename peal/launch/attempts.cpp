@@ -22,7 +22,7 @@ std::string reasons(const AttemptState& state) {
   return text;
 }
 
-/// The first hosts that are not barred, with at most `ranks` slots together or the last one more.
+/// The first hosts that are not barred, as many as are needed for `ranks` slots.
 BeginAttempt choose(TimePoint now, const AttemptState& state, int ranks) {
   BeginAttempt chosen;
   for (const AttemptHost& host : state.hosts) {

@@ -1,5 +1,5 @@
-// When a job that has failed starts again, and on which hosts: pure functions of the time, the
-// state and the rules. An attempt starts all ranks anew; programs continue from their checkpoints.
+// When a failed job starts again, and on which hosts: pure functions of the time, the state and the
+// rules. Each attempt starts all ranks; programs continue from their checkpoints.
 // (In an elastic job, processes survive: elastic/decide.h.) Called by the program `peal run`.
 #pragma once
 
@@ -27,14 +27,14 @@ struct AttemptRules {
 struct AttemptHost {
   HostSlots host;
   int failures = 0;
-  TimePoint barred_until{};  // until then it gets no ranks
+  TimePoint barred_until{};  // until then the host gets no ranks
   std::string why{};         // of the last failure
   friend bool operator==(const AttemptHost&, const AttemptHost&) = default;
 };
 
 struct AttemptState {
   std::vector<AttemptHost> hosts;  // as the user named them; none: all ranks are on this machine
-  int restarts = 0;                // attempts that have failed, and were followed by another
+  int restarts = 0;                // how often the job has started again
   TimePoint not_before{};          // the pause after a failure
   TimePoint waiting_since{};       // for hosts
   friend bool operator==(const AttemptState&, const AttemptState&) = default;
@@ -67,10 +67,11 @@ AttemptDecision next_attempt(TimePoint now, const AttemptState& state, const Att
 /// Whether another attempt may follow a failure.
 bool may_restart(const AttemptState& state, const AttemptRules& rules);
 
-/// The attempt has failed, and another follows after the pause, which doubles each time.
+/// Notes that an attempt has failed, and sets the pause before the next one. The pause doubles.
 void restart_after_failure(AttemptState& state, TimePoint now, const AttemptRules& rules);
 
-/// The host was lost or has refused. `random` in [0, 1).
+/// Notes that the host was lost or cannot be used. The host then gets no ranks for a while.
+/// `random` in [0, 1).
 void bar_host(AttemptState& state,
               TimePoint now,
               std::string_view name,

@@ -1,4 +1,4 @@
-// How long a host gets no new work after a failure there. Used by elastic jobs and by jobs that
+// How long a host gets no ranks after a failure of the host. Used by elastic jobs and by jobs that
 // start again.
 #pragma once
 

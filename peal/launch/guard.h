@@ -18,7 +18,7 @@ namespace peal::launch {
 /// Threads: one.
 class Guard {
  public:
-  /// Has all remaining processes killed, and returns when they have ended.
+  /// Kills all remaining processes, and returns when these have ended.
   virtual ~Guard() = default;
   Guard() = default;
   Guard(const Guard&) = delete;
@@ -28,7 +28,7 @@ class Guard {
   virtual int events() const = 0;
   /// The next event; nothing if no event is waiting.
   virtual std::optional<GuardEvent> try_next() = 0;
-  /// Whether the guard has ended. Without a kGone event before, the guard was killed.
+  /// Whether the guard has ended. If no kGone event came before, the guard was killed.
   virtual bool has_ended() const = 0;
 
   virtual void pass_on(int signal, SignalOrigin origin) = 0;

@@ -21,7 +21,7 @@ struct GuardEvent {
     kNotStarted,  // rank, value: errno
     kStopped,     // rank, pid: the process was stopped by a signal when the launcher ended it
     kEnded,       // rank, pid, value: as waitpid(2) gives it
-    kLost,        // rank: its host was lost, and perhaps it still runs there
+    kLost,        // rank: its host was lost; the rank may still run there
     kGone,        // no process is left, and the guard ends; value: processes that survived SIGKILL
   };
   Kind kind = Kind::kGone;

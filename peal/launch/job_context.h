@@ -27,11 +27,10 @@ struct NewJobContext {
 };
 
 /// Makes the values of a job on this machine, with a random id and secret and a free port of
-/// 127.0.0.1. If `node` has a port, this is the port, and it is not reserved.
-/// On several nodes, each node makes the values, and all nodes must make the same. So there is no
-/// secret. The id is `given_id`, unless it is empty. Otherwise the id is made of the launcher's
-/// name for the job, the number of nodes and the port.
-/// Errors: resource.
+/// 127.0.0.1. If `node` has a port, the job uses this port, and the port is not reserved.
+/// On several nodes, each node makes the values, and all nodes must make the same values. So these
+/// values contain no secret. The id is `given_id` if it is not empty. Otherwise the id is made of
+/// the launcher's name for the job, the number of nodes and the port. Errors: resource.
 NewJobContext make_job_context(const rendezvous::NodePlace& node = {},
                                const std::string& given_id = "");
 

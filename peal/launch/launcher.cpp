@@ -197,7 +197,7 @@ void Launch::rank_ended(const GuardEvent& event) {
   add(std::move(end));
 }
 
-/// Counts as killed, because its exit code is not known.
+/// A lost rank counts as killed, because its exit code is not known.
 void Launch::rank_lost(Rank rank) {
   ProcessEnd end{.rank = rank, .status = SIGKILL, .after = Clock::now() - start_};
   if (supervisor_.stage() == Stage::kStopping) end.ended_by = EndedBy::kRequest;

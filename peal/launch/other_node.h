@@ -1,5 +1,5 @@
-// Finds out whether the failure of a node's ranks was caused on another node, where the launcher
-// of this node has no records. Called by post_mortem.cpp.
+// Finds out whether the ranks of this node failed because of another node. The launcher of this
+// node has no records of other nodes. Called by post_mortem.cpp.
 #pragma once
 
 #include <optional>
@@ -17,15 +17,15 @@ namespace peal::launch {
 struct CauseOnOtherNode {
   Rank rank = 0;  // the likely cause
   int node = 0;   // its node
-  /// The sentence for the report: the diagnosis, or the error by which a rank of this node has lost
-  /// the other rank.
+  /// The sentence for the report: the diagnosis, or the error with which a rank of this node has
+  /// noticed the loss of the other rank.
   std::string sentence{};
   std::vector<Rank> victims{};  // of this node: they have lost or missed ranks of other nodes
 };
 
-/// Whether a rank of this node has lost another rank, or has waited for it, and no rank of
-/// this node is the cause. `flights` and `diagnosis`: by the records that this node has.
-/// Nothing if this is the only node.
+/// The cause, if a rank of this node has lost or has waited for a rank of another node, and no rank
+/// of this node is the cause. Otherwise nothing, also if this is the only node. `flights` and
+/// `diagnosis`: from the records of this node.
 std::optional<CauseOnOtherNode> cause_on_other_node(const observe::Diagnosis& diagnosis,
                                                     std::span<const observe::Flight> flights,
                                                     const LaunchOptions& options);

@@ -22,7 +22,7 @@ bool is_own_host(std::string_view name,
 /// Cost: asks the name service for other names, up to 2 s.
 bool is_this_machine(const std::string& name);
 
-/// Whether ranks must run on other machines.
+/// Whether `hosts` has a name that is not this machine.
 bool has_other_hosts(std::span<const HostSlots> hosts);
 
 /// Errors: usage if a host is another machine; the text says what to do.

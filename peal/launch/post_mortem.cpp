@@ -44,7 +44,7 @@ void add_flight(const std::string& path, const std::string& job, Records& record
   }
 }
 
-/// Those of all nodes, because a folder that the user has named may be shared.
+/// Reads the records of all nodes, because nodes may share a folder that the user has named.
 Records read_records(const std::string& folder, const std::string& job, int ranks) {
   Records records;
   for (Rank rank = 0; rank < ranks; ++rank) {

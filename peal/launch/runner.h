@@ -1,6 +1,6 @@
-// The interface of all runners: a runner starts a job by an engine (Kubernetes, Slurm, ssh, this
-// machine), and asks the engine later. Values only, so that `peal submit`, `status`, `logs`,
-// `cancel` are the same code for all engines.
+// The interface of all runners. A runner starts a job by an engine (Kubernetes, Slurm, ssh, this
+// machine), and later asks the engine for the state and the logs. The commands `peal submit`,
+// `status`, `logs` and `cancel` are the same code for all engines.
 #pragma once
 
 #include <functional>
@@ -25,14 +25,14 @@ enum class JobState : unsigned char {
   kFailed,      // ended badly; JobStatus::first_failure says why
   kCancelling,  // asked to end; some processes still run
   kCancelled,   // ended because a user or a time limit asked for it
-  kUnknown,     // the engine says something that peal does not know: see engine_state
+  kUnknown,     // peal does not know the engine's word: see engine_state
 };
 
 /// "queued", "preparing", "running", "succeeded", "failed", "cancelling", "cancelled", "unknown".
 std::string_view name_of(JobState state);
 std::ostream& operator<<(std::ostream& out, JobState state);
 
-/// Whether the job or node no longer changes.
+/// Whether this state is final.
 bool has_ended(JobState state);
 
 /// One node of a job, as the engine sees it.
@@ -61,7 +61,7 @@ struct JobStatus {
   friend bool operator==(const JobStatus&, const JobStatus&) = default;
 };
 
-/// What a runner needs beside the job to start it.
+/// The values that a runner needs, besides the job, to start the job.
 struct StartOptions {
   std::string id{};  // unique on the engine, chosen by the caller; names the job from now on
   Secret secret{};   // of the job's ranks; never in a command line, log or readable file
@@ -73,7 +73,7 @@ struct LogQuery {
   std::optional<Rank> rank{};    // nothing: all ranks
   std::optional<int> attempt{};  // 0 for the first start; nothing: the last one
   Follow follow = Follow::kNo;   // may begin before the job runs
-  Interrupt interrupt{};         // called while it waits
+  Interrupt interrupt{};         // called while the runner waits
 };
 
 /// A line of a node, without its end. If a node has several ranks, the text begins with the label
@@ -87,8 +87,8 @@ struct LogLine {
 using LogSink = std::function<void(const LogLine& line)>;
 
 enum class CancelResult : unsigned char {
-  kCancelled,  // the engine ends the job now, or does so already
-  kNoSuchJob,  // nothing is left to cancel: it was cancelled before, or never existed
+  kCancelled,  // the engine ends the job now, or had begun to end it before
+  kNoSuchJob,  // the engine has no such job: it was cancelled before, or never existed
 };
 
 /// All calls: Errors: usage (a job that this runner cannot run, an id that is unknown to status or
@@ -98,15 +98,15 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
-  /// Returns when the engine has accepted the job, with the engine's own name for it. A job that
-  /// was started in part is removed before an error is thrown.
+  /// Starts the job. Returns when the engine has accepted the job, with the engine's own name for
+  /// the job. If only a part was started, this part is removed before an error is thrown.
   virtual std::string start(const Job& job, const StartOptions& options) = 0;
 
   virtual JobStatus status(const std::string& id) = 0;
 
   /// Passes whole lines, in order for each node.
-  /// Errors: also usage (the job has no such rank or attempt). Throws Interrupted, and what `sink`
-  ///   throws.
+  /// Errors: also usage (the job has no such rank or attempt). Throws Interrupted, and passes on
+  ///   exceptions of `sink`.
   virtual void logs(const std::string& id, const LogQuery& query, const LogSink& sink) = 0;
 
   /// Asks the job to end, in any state, and returns at once. May be repeated.

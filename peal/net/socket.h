@@ -43,8 +43,8 @@ SocketPair make_socket_pair();
 Address local_address(int fd);
 /// Errors: peer_lost (the connection has ended).
 Address peer_address(int fd);
-/// The address of this machine from which it reaches `host`, an address without a port. Sends
-/// nothing. Empty if no way is known, or `host` is not an address.
+/// The address from which this machine reaches `host`, an address without a port. Sends nothing.
+/// Empty if there is no route, or `host` is not an address.
 std::string own_address_towards(const std::string& host);
 /// The other end, for messages: "127.0.0.1:4711", or a description if it has no such address.
 std::string peer_name(int fd);

@@ -132,7 +132,7 @@ std::optional<NodeVariables> ask_for_node(const Environment& environment) {
                           found->nodes.value));
 }
 
-/// As peal run and torchrun number the ranks: those of a node are consecutive. 0 if not.
+/// The number of ranks of each node if they are consecutive, as in peal run and torchrun; else 0.
 int ranks_per_node(const Environment& environment, const Identity& identity) {
   const auto nodes = try_parse_number<int>(environment("GROUP_WORLD_SIZE").value_or(""));
   const bool is_even = nodes && *nodes > 1 &&

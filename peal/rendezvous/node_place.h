@@ -1,5 +1,5 @@
-// The place of this node in a job whose nodes are started by something else, such as Kubernetes or
-// srun: a value. Made by read_node_place.h, used by `peal run`.
+// The place of this node in a job whose nodes another launcher starts, such as Kubernetes or srun:
+// a value. Made by read_node_place.h, used by `peal run`.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ std::optional<NodeVariables> cluster_row(const Environment& environment, const P
   return cluster_variables(environment);
 }
 
-/// WORLD_SIZE alone, as a script of Slurm exports it for its tasks, does not decide.
+/// WORLD_SIZE alone does not count, because a script of Slurm may export it for its tasks.
 std::optional<NodeVariables> managed_row(const Environment& environment, const Process&) {
   const auto node = number_variable(environment, "RANK");
   const auto nodes = number_variable(environment, "WORLD_SIZE");
@@ -144,7 +144,7 @@ std::optional<NodeVariables> slurm_row(const Environment& environment, const Pro
   return found;
 }
 
-/// In the order of the table in the header. The innermost of the last launchers comes first.
+/// In the order of the table in the header. Of mpirun and srun, the inner launcher comes first.
 constexpr std::array<Row, 9> kRows = {torchrun_row,
                                       managed_row,
                                       dstack_row,
@@ -189,7 +189,7 @@ Number node_by_options(const NodeOptions& options,
                           nodes.value - 1));
 }
 
-/// What the launcher says, with what the options say in its place.
+/// The values of the launcher, overridden by the options.
 std::optional<NodeVariables> with_options(const NodeOptions& options,
                                           std::optional<NodeVariables> launcher) {
   if (options.nodes) {

@@ -1,4 +1,4 @@
-// Which node of a job this machine is, for a `peal run` that something else has started on each
+// Which node of a job this machine is, for a `peal run` that another launcher has started on each
 // node: a managed service, Kubernetes, srun, mpirun, or a user. Used by the program `peal run`.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace peal::rendezvous {
 
-/// What the options of `peal run` say, in torchrun's names. Nothing, or empty: not given.
+/// The options of `peal run` about nodes, with torchrun's names. Nothing, or empty: not given.
 struct NodeOptions {
   std::optional<int> nodes{};           // --nnodes
   std::optional<int> node{};            // --node-rank
@@ -22,8 +22,8 @@ struct NodeOptions {
   bool is_standalone = false;           // --standalone
 };
 
-/// Pure. The options decide. What they do not say, the first of these launchers decides whose
-/// variables are set:
+/// Finds the place of this node. Pure. Options come first. For values that the options do not give,
+/// the first of these launchers counts whose variables are set:
 ///
 ///   | launcher | variables |
 ///   |---|---|
@@ -37,15 +37,16 @@ struct NodeOptions {
 ///   | srun | SLURM_PROCID, SLURM_STEP_NUM_TASKS |
 ///
 /// PET_NNODES comes before WORLD_SIZE, because Kubeflow's PyTorchJob counts processes in
-/// WORLD_SIZE. MASTER_ADDR and MASTER_PORT replace addresses that a launcher does not give. Without
-/// a port, it is 29500; under Slurm and under mpirun on one host it is computed from the job.
+/// WORLD_SIZE. If a launcher gives no address or port, MASTER_ADDR and MASTER_PORT count. The
+/// default port is 29500; under Slurm and under mpirun on one host, it is computed from the job.
 ///
-/// Inside a rank of `peal run` or torchrun, or of another launcher that sets LOCAL_RANK, only the
-/// options count: `peal run` starts a job of its own there.
+/// Inside a rank, only the options count, because `peal run` starts a job of its own there. This is
+/// so inside a rank of `peal run` or torchrun, and of a launcher that sets RANK and LOCAL_RANK,
+/// unless LOCAL_WORLD_SIZE is 1.
 ///
 /// Returns nothing if this is a job of one node, and the options name no port.
-/// Errors: usage, which names the variable or the option: a wrong, missing or contradicting value,
-///   or several nodes without a known master.
+/// Errors: usage; the text names the variable or the option: a wrong, missing or contradicting
+///   value, or several nodes without a known master.
 std::optional<NodePlace> read_node_place(const NodeOptions& options,
                                          const Environment& environment,
                                          const Process& process);

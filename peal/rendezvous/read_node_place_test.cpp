@@ -152,7 +152,7 @@ TEST(NodePlaceTest, TheFirstLauncherOfTheTableCounts) {
   EXPECT_EQ(node_of(all)->source, "PMI");
 }
 
-TEST(NodePlaceTest, KubeflowsNodesCountAndNotItsProcesses) {
+TEST(NodePlaceTest, KubeflowsNodesAreCountedAndNotItsProcesses) {
   const Variables training_operator =
       plus(kKubeflowNode, {{"RANK", "1"}, {"WORLD_SIZE", "12"}, {"MASTER_ADDR", "other"}});
   EXPECT_EQ(node_text(node_of(training_operator)),

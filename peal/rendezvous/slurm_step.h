@@ -10,7 +10,7 @@
 
 namespace peal::rendezvous {
 
-/// A batch script of Slurm has the variables of a task, but is not a task.
+/// Whether this process is a batch script of Slurm: it has the variables of a task, but is not one.
 bool is_slurm_script(const Environment& environment);
 
 /// The number of tasks of the step that runs this process; nothing if srun has not started it.
@@ -19,13 +19,13 @@ std::optional<int> tasks_of_step(const Environment& environment);
 /// The first node of the step, else of the job. Errors: usage for a malformed list.
 std::optional<std::string> first_node_of_step(const Environment& environment);
 
-/// A port below the range that systems give to clients. Jobs with consecutive numbers get different
-/// ports. Nothing outside of a job.
+/// A port below the range from which systems give ports to clients. Jobs with consecutive numbers
+/// get different ports. Nothing outside of a job.
 std::optional<std::uint16_t> port_of_step(const Environment& environment);
 
 /// Rejects an MPI launcher that has started this process alone although srun has started several
 /// tasks: each task would be a world of its own. `mpi_size` is the launcher's world size, `origin`
-/// its text: "PMI_SIZE=1".
+/// the text for errors: "PMI_SIZE=1".
 /// Errors: usage.
 void check_is_no_singleton(const Environment& environment, int mpi_size, const std::string& origin);
 

@@ -73,6 +73,12 @@ class OneMachine(TestOfACluster):
         self.assertEqual(run.returncode, 2)
         self.assertIn("how many ranks on the 2 nodes of this job of Slurm? Use -n", run.stderr)
 
+    def test_ranks_do_not_have_the_variables_of_the_agents_task(self):
+        run = self.run_in(["--nodes=2", "--ntasks=2"], "--no-prefix", "env")
+        names = {line.split("=")[0] for line in run.stdout.splitlines()}
+        self.assertTrue({"SLURM_JOB_ID", "SLURMD_NODENAME"} <= names, run.stderr)
+        self.assertFalse({"SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS"} & names)
+
     def test_hosts_of_the_user_go_before_the_allocation(self):
         run = self.run_in(["--nodes=2", "--ntasks=2"], "-n", "2", "-H", "localhost:2", "sh", "-c", "echo $LOCAL_WORLD_SIZE")
         self.assertEqual(sorted(run.stdout.splitlines()), ["[0] 2", "[1] 2"], run.stderr)
@@ -120,6 +126,10 @@ class OwnHosts(TestOfACluster):
         self.assertEqual(sorted(out.splitlines()), ["[node1:0] node1 1 0", "[node1:1] node1 1 1",
                                                     "[node3:2] node3 1 2", "[node3:3] node3 1 3"])
         print(f"recovered in {time.monotonic() - begin:.1f} s")
+
+    def test_the_ranks_of_a_shell_of_salloc_are_on_its_only_node(self):
+        run = self.run_in(["--nodes=1", "--ntasks=2", "--nodelist=node3"], "sh", "-c", "hostname")
+        self.assertEqual(sorted(run.stdout.splitlines()), ["[node3:0] node3", "[node3:1] node3"], run.stderr)
 
     def test_an_agent_that_is_killed_is_a_lost_host(self):
         run = self.start("-n", "4", "sh", "-c", f"echo ready; sleep {LONG}")

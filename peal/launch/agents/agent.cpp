@@ -256,14 +256,14 @@ void Agent::check_launcher(TimePoint now) {
   }
 }
 
-/// An engine ends a job by a signal to its processes: the launcher should know why ranks end.
+/// Reports the signal: an engine ends a job by signals, and the launcher should know why ranks end.
 void Agent::tell_signal() {
   const int signal = supervisor_.intervention().signal;
   if (signal == 0 || std::exchange(has_told_signal_, true)) return;
   link_.send(FrameKind::kEnding, signal_name(signal));
 }
 
-/// Also without the last output, if a process that hangs in the kernel holds it open.
+/// Does not wait for the last output if a process that hangs in the kernel holds the pipe open.
 void Agent::tell_gone(TimePoint now) {
   if (supervisor_.stage() != Stage::kGone || has_told_gone_) return;
   if (link_.is_full()) return;  // the launcher takes the output later

@@ -8,14 +8,14 @@
 
 namespace peal::launch::agents {
 
-/// Serves one launcher, and returns when all ranks and their descendants have ended, and the
-/// launcher is gone. `version`: of peal, for the banner.
+/// Serves one launcher. Returns when all ranks and their descendants have ended, and the launcher
+/// is gone. `version`: of peal, for the banner.
 ///
 /// If the launcher closes the connection, or is silent for too long, the agent ends the ranks by
-/// SIGTERM, and by SIGKILL after the grace. The same happens if the agent gets a signal to end. If
-/// the agent is killed, its guard (local_guard.h) kills the ranks.
-/// Threads: forks; call it before the program has a second thread.
-/// Errors: resource; mismatch if the peer is not a launcher.
+/// SIGTERM, and by SIGKILL after the grace. The same happens if the agent receives a signal to end.
+/// If the agent is killed, its guard (local_guard.h) kills the ranks. Threads: forks; call it
+/// before the program has a second thread. Errors: resource; mismatch if the peer is not a
+/// launcher.
 void serve_launcher(Fd in, Fd out, const std::string& version);
 
 }  // namespace peal::launch::agents

@@ -14,7 +14,7 @@
 namespace peal::launch::agents {
 namespace {
 
-/// At the end, how long the agents may take to kill their processes.
+/// How long the agents may take to kill their processes at the end.
 constexpr Timeout kToKill{6000};
 /// More output of a host is dropped, if the reader is stuck while the job ends.
 constexpr std::size_t kMostUnwritten = 16 << 20;

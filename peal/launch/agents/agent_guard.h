@@ -17,14 +17,14 @@ namespace peal::launch::agents {
 
 class AgentGuard final : public Guard {
  public:
-  /// `agents` must outlive it. With Starts::kAtOnce, the guard ends after the last process that was
-  /// started before the first call of `try_next`.
+  /// `agents` must outlive the guard. With Starts::kAtOnce, the guard ends after the last process
+  /// that was started before the first call of `try_next`.
   AgentGuard(Agents& agents, Starts starts);
   ~AgentGuard() override;
 
   int events() const override { return agents_.readable(); }
   std::optional<GuardEvent> try_next() override;
-  bool has_ended() const override { return false; }  // it is a part of the launcher
+  bool has_ended() const override { return false; }  // this guard is a part of the launcher
   void pass_on(int signal, SignalOrigin origin) override;
   void stop(int signal, SignalOrigin origin) override;
   void kill() override;
@@ -34,7 +34,7 @@ class AgentGuard final : public Guard {
   std::string why_lost(Rank rank) const override;
 
  private:
-  /// A process, and the pipes that its output goes into.
+  /// A process, and the pipes for its output.
   struct Process {
     int host = 0;
     bool is_running = true;

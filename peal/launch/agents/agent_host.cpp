@@ -15,6 +15,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
+#include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/command.h"
 #include "peal/launch/start_process.h"
 #include "peal/system/pipe.h"
@@ -47,7 +48,10 @@ AgentHost::AgentHost(std::string name,
   Pipe out = make_pipe();
   Pipe err = make_pipe();
   const std::vector<std::string> command = agent_command(engine_, name_);
-  const Variables variables = process_variables();
+  Variables variables = process_variables();
+  if (engine_.engine == Engine::kSlurm) {
+    std::erase_if(variables, [](const auto& entry) { return limits_each_task(entry.first); });
+  }
   const auto path = variables.find("PATH");
   const CommandLookup found =
       find_command(command.front(), path == variables.end() ? "/usr/bin:/bin" : path->second);
@@ -102,7 +106,9 @@ void AgentHost::take_banner(TimePoint now) {
     return take_answer();
   }
   before_.erase(0, begin);
-  if (before_.size() > kMostBefore) refuse("it sends no answer of peal, but other output");
+  if (before_.size() > kMostBefore) {
+    refuse("it sends other output instead of the agent's answer; check what its login files print");
+  }
 }
 
 void AgentHost::take_answer() {

@@ -14,10 +14,10 @@
 
 namespace peal::launch::agents {
 
-/// The limits of the launcher's patience.
+/// How long the launcher waits for a host.
 struct Patience {
   Timeout start{60'000};   // from the start of the engine's command to the agent's answer
-  Timeout silence{2'000};  // without a frame: then the host is lost
+  Timeout silence{2'000};  // without a frame; then the host is lost
   friend bool operator==(const Patience&, const Patience&) = default;
 };
 
@@ -25,14 +25,14 @@ class AgentHost final {
  public:
   enum class State : unsigned char {
     kStarting,  // the agent has not written its banner yet
-    kAsked,     // it has received kBegin
+    kAsked,     // the launcher has sent kBegin
     kReady,     // ranks can start
     kRefused,   // ranks cannot start: see `problem`
-    kLost,      // it was ready, and the connection is gone: see `problem`
+    kLost,      // was ready, and the connection is gone: see `problem`
   };
 
   /// Starts the engine's command. `version`: of this peal. `mask`: the signal mask of the command.
-  /// A command that cannot start makes the host refuse. Errors: resource.
+  /// If the command cannot start, the state becomes kRefused. Errors: resource.
   AgentHost(std::string name,
             const EngineOptions& engine,
             Begin begin,
@@ -44,11 +44,11 @@ class AgentHost final {
   const std::string& name() const { return name_; }
   State state() const { return state_; }
   bool is_ready() const { return state_ == State::kReady; }
-  /// Why the host refused, or was lost.
+  /// Why the host cannot be used, or was lost.
   const std::string& problem() const { return problem_; }
   /// The exit code that a shell would give for the problem with the command.
   int exit_code() const { return facts_.exit_code; }
-  /// Of a host that is ready.
+  /// The facts of the host, which must be ready.
   const Ready& facts() const { return facts_; }
   AgentLink& link() { return link_; }
   /// The engine's stderr; -1 at its end.
@@ -59,7 +59,7 @@ class AgentHost final {
   void read_errors();
   /// Checks the limits, and whether the connection still exists. Sends a heartbeat.
   void check(TimePoint now, const Patience& patience);
-  /// The agent has announced that a signal ends it.
+  /// The agent has announced that a signal ends the agent.
   void note_ending(std::string signal) { ending_ = std::move(signal); }
 
  private:
@@ -68,7 +68,7 @@ class AgentHost final {
   void refuse(const std::string& problem);
   void lose(const std::string& problem);
   std::string reason_of_end();
-  /// How to end the engine's process: the connection has ended, so it is about to end, or not.
+  /// How to end the engine's process: wait, because its connection has ended; or kill it.
   enum class Ending : unsigned char { kAwait, kKill };
   /// Returns its status, as waitpid(2) gives it.
   int end_process(Ending ending);
@@ -83,7 +83,7 @@ class AgentHost final {
   Ready facts_;
   pid_t pid_ = -1;
   Fd errors_;
-  std::string error_text_;  // the end of it
+  std::string error_text_;  // the end of the engine's stderr
   std::string before_;      // text before the banner
   const TimePoint started_ = Clock::now();
   AgentLink link_;

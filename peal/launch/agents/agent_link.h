@@ -25,7 +25,7 @@ class AgentLink final {
   int in() const { return in_.get(); }
   int out() const { return out_.get(); }
   bool wants_to_write() const { return !queue_.empty(); }
-  /// Whether so much waits to be sent that nothing more should be produced.
+  /// Whether the queue is full: the caller should produce no more frames now.
   bool is_full() const { return queued_ > kFull; }
 
   void send(FrameKind kind, std::string_view payload = {});
@@ -46,10 +46,10 @@ class AgentLink final {
 
   /// Sends a heartbeat if one is due.
   void beat(TimePoint now);
-  /// How long the peer has been silent. The time in which this process did not run does not count,
-  /// because it could not listen: call `beat` at least once in a second.
+  /// How long the peer has been silent. Time in which this process did not run does not count,
+  /// because this process could not read then. Call `beat` at least once a second.
   Duration silence(TimePoint now) const { return now - heard_; }
-  /// The silence begins again: after a time in which this side did not read.
+  /// Restarts the measurement of the silence. Call it after a time in which this side did not read.
   void hear(TimePoint now) { heard_ = now; }
 
  private:

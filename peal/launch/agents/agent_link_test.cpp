@@ -60,7 +60,7 @@ TEST(AgentLinkTest, ASilentPeerIsNoticedAndAHeartbeatEndsTheSilence) {
   EXPECT_EQ(pair.b.silence(start + seconds(2)), seconds(0));
 }
 
-TEST(AgentLinkTest, TimeInWhichThisProcessDidNotRunIsNoSilence) {
+TEST(AgentLinkTest, TimeInWhichThisProcessDidNotRunDoesNotCountAsSilence) {
   const TimePoint start = Clock::now();
   Pair pair(start);
   pair.b.beat(start + milliseconds(500));

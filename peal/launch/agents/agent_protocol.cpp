@@ -217,7 +217,7 @@ std::optional<Frame> FrameReader::try_next() {
         kind > static_cast<std::uint8_t>(FrameKind::kBeat)) {
       throw Error(
           ErrorKind::kMismatch,
-          fmt::format("bytes that are no message of peal ({} bytes of kind {})", size, kind));
+          fmt::format("bytes that are not a message of peal ({} bytes of kind {})", size, kind));
     }
     if (rest.size() - kHeader >= size) {
       read_ += kHeader + size;

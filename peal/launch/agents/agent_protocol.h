@@ -22,10 +22,10 @@
 
 namespace peal::launch::agents {
 
-/// Changes with every change of the messages.
+/// The version of the messages: raise it with every change of the messages.
 inline constexpr int kProtocol = 1;
 
-/// The largest payload. More is a mistake, or not our peer.
+/// The largest payload. A larger one is a mistake, or the peer is another program.
 inline constexpr Bytes kLongestFrame = 256_MiB;
 
 /// The first line of an agent.
@@ -65,24 +65,24 @@ struct Frame {
   std::string payload{};
 };
 
-/// Where an agent learns the addresses of its host and of the launcher's. Other engines than the
-/// one that has started the agent may have left their variables in its environment.
+/// How an agent learns the addresses of its own host and of the launcher's host. Only the engine
+/// that has started the agent counts: other engines may have left variables in the environment.
 enum class AddressSource : std::uint8_t {
-  kNone,   // it is on the launcher's machine
+  kNone,   // the agent is on the launcher's machine
   kSsh,    // SSH_CONNECTION
-  kSlurm,  // SLURM_LAUNCH_NODE_IPADDR, and the way to this address
+  kSlurm,  // SLURM_LAUNCH_NODE_IPADDR, and this host's address towards it
 };
 
-/// The first frame of the launcher: what the agent checks before any rank starts.
+/// The first frame of the launcher. The agent checks it before any rank starts.
 struct Begin {
   std::string job{};  // PEAL_JOB
   /// The commands of the host's ranks, each once: the program and its arguments.
   std::vector<std::vector<std::string>> commands{};
-  std::map<std::string, std::string> environment{};  // of the ranks, as far as the launcher knows
-                                                     // it; for PATH and PEAL_FLIGHT_DIR
+  std::map<std::string, std::string> environment{};  // of the ranks, without the variables of the
+                                                     // host; for PATH and PEAL_FLIGHT_DIR
   std::string directory{};                           // in which ranks start
   Timeout grace{};                                   // between SIGTERM and SIGKILL
-  Timeout silence{};  // the launcher is gone after this time without a frame
+  Timeout silence{};  // after this time without a frame, the launcher is gone
   AddressSource addresses = AddressSource::kNone;
   friend bool operator==(const Begin&, const Begin&) = default;
 };
@@ -108,7 +108,7 @@ struct Ready {
   friend bool operator==(const Ready&, const Ready&) = default;
 };
 
-/// Bytes that a rank has written. No bytes: the end of this output.
+/// Bytes that a rank has written. An empty text: the end of this output.
 struct Output {
   Rank rank = 0;
   Channel channel = Channel::kOut;

@@ -19,7 +19,7 @@ TEST(AgentProtocolTest, ABannerIsOneLineThatReadsBack) {
   EXPECT_THAT(decode_banner(line.substr(0, line.size() - 1)), Optional(Eq(banner)));
 }
 
-TEST(AgentProtocolTest, OtherLinesAreNoBanner) {
+TEST(AgentProtocolTest, OtherLinesAreNotABanner) {
   for (const char* const line : {"",
                                  "Welcome to node1",
                                  "PEAL-AGENT",
@@ -79,7 +79,7 @@ std::vector<std::string> payloads(FrameReader& reader) {
   return all;
 }
 
-TEST(AgentProtocolTest, FramesAreFoundHoweverTheirBytesArrive) {
+TEST(AgentProtocolTest, FramesAreFoundForAnySplitOfTheirBytes) {
   const std::string bytes = encode(FrameKind::kEnding, "SIGTERM") + encode(FrameKind::kBeat, "") +
                             encode(FrameKind::kCollected, std::string(1000, 'x'));
   for (const std::size_t step : {1, 2, 7, 100, 5000}) {

@@ -98,7 +98,7 @@ void Agents::watch(int number) {
   watch = wanted;
 }
 
-/// All hosts at a tick of the timer, because their limits must be checked.
+/// At a tick of the timer these are all hosts, because their limits must be checked.
 std::set<int> Agents::hosts_with_events() {
   std::array<epoll_event, 64> events;
   const int found = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), 0);

@@ -1,5 +1,6 @@
-// The agents of a job on all its hosts: connects with them, reports hosts that refuse and hosts
-// that are lost, and passes on frames. Made by the program `peal run` for a job on other hosts.
+// The agents of a job on all its hosts: connects with the agents, reports hosts that cannot be used
+// and hosts that are lost, and passes on frames. Made by the program `peal run` for a job on other
+// hosts.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@
 
 namespace peal::launch::agents {
 
-/// What is common to all hosts of a job.
+/// The options that all hosts of a job share.
 struct AgentsOptions {
   EngineOptions engine;
   Begin begin;
@@ -22,7 +23,7 @@ struct AgentsOptions {
   Patience patience{};
 };
 
-/// A host that became ready, refused, or was lost.
+/// A host that became ready, cannot be used, or was lost.
 struct HostNews {
   int host = 0;
   AgentHost::State state = AgentHost::State::kReady;
@@ -33,28 +34,28 @@ struct HostNews {
 class Agents final {
  public:
   explicit Agents(AgentsOptions options);
-  /// Closes all connections: agents whose ranks still run end them.
+  /// Closes all connections. Then the agents end ranks that still run.
   ~Agents();
   Agents(const Agents&) = delete;
 
-  /// Starts to connect. The number of the host is its place in the order of the calls. A name that
-  /// means this machine gets an agent without the engine's command. Errors: resource.
+  /// Starts to connect, and returns the number of the host: 0 for the first call, and so on. If the
+  /// name means this machine, its agent starts without the engine's command. Errors: resource.
   int add(const std::string& host);
   int count() const { return static_cast<int>(hosts_.size()); }
   const AgentHost& host(int number) const { return *hosts_[static_cast<std::size_t>(number)]; }
   AgentHost& host(int number) { return *hosts_[static_cast<std::size_t>(number)]; }
 
-  /// Readable when `advance` has something to do: at least five times in a second.
+  /// Readable when the caller must call `advance`: at least five times a second.
   int readable() const { return poll_.get(); }
   /// Reads and writes without blocking, and checks the limits.
   void advance();
   /// The next change of a host; nothing if there is none.
   std::optional<HostNews> try_next_news();
-  /// Reads no frames of the host, because the pipe for its output is full. Then `readable` also
-  /// reports that the pipe can be written. -1: reads again.
+  /// Stops reading from the host, because the pipe for its output is full. From then on,
+  /// `readable` also reports when the pipe has room. -1: continues to read.
   void pause(int host, int full_pipe);
 
-  /// Waits until all hosts are ready, or have refused.
+  /// Waits until each host is ready, or cannot be used.
   void await_all();
 
   /// After the ranks have ended: copies the records of ranks 0 to ranks-1 from all hosts into

@@ -1,6 +1,6 @@
-// How the launcher reaches a host. An engine is a command that runs another command on a host, and
-// connects its standard input and output with it: ssh, or srun inside an allocation of Slurm. Pure
-// functions. Called by agent_host.cpp.
+// How the launcher reaches a host. Here an engine is a command that runs another command on a host
+// and carries the standard input and output of that command: ssh, or srun inside an allocation of
+// Slurm. Pure functions. Called by agent_host.cpp.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ struct EngineOptions {
   friend bool operator==(const EngineOptions&, const EngineOptions&) = default;
 };
 
-/// Where an agent of this engine learns addresses.
+/// How an agent that this engine starts learns addresses.
 AddressSource addresses_of(Engine engine);
 
 /// The command that starts an agent on the host.
@@ -38,7 +38,7 @@ std::vector<std::string> agent_command(const EngineOptions& options, const std::
 std::string last_words(const std::string& output);
 
 /// Why no agent answered, and what to do. `status`: of the engine's command, as waitpid(2) gives
-/// it. `output`: what the command has written to stderr. `peal`: as in EngineOptions.
+/// it. `output`: the stderr of the command. `peal`: as in EngineOptions.
 std::string start_problem(const EngineOptions& options, int status, const std::string& output);
 
 }  // namespace peal::launch::agents

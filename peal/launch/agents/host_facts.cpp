@@ -73,6 +73,9 @@ Ready host_facts(const Begin& begin, const Variables& own) {
     find_programs(begin, ready);
   }
   ready.own = part_of(own, Part::kMachine);
+  if (begin.addresses == AddressSource::kSlurm) {
+    std::erase_if(ready.own, [](const auto& entry) { return describes_agents_task(entry.first); });
+  }
   try {
     ready.cores = usable_cores();
   } catch (const Error&) {

@@ -1,4 +1,4 @@
-// What an agent finds out about its host before ranks start. Called by agent.cpp.
+// The facts that an agent collects about its host before ranks start. Called by agent.cpp.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 namespace peal::launch::agents {
 
 /// Whether the command can run here, the cores, the variables that belong to this machine, and the
-/// addresses that sshd has put into the agent's own environment `own`. Without the port and the
-/// folder of the records.
+/// addresses that the engine has put into the agent's own environment `own`. The port and the
+/// folder for records are left empty.
 Ready host_facts(const Begin& begin, const Variables& own);
 
 /// The addresses in SSH_CONNECTION, "client port server port": of the launcher as this host sees

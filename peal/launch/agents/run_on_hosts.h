@@ -13,15 +13,15 @@
 
 namespace peal::launch::agents {
 
-/// The address at which rank 0 is reached by the ranks of all hosts. `hosts`: the answers, in the
-/// order of the ranks. Pure.
-///   The address of the first host as the launcher reaches it. If this is a loopback address, or is
-///   not known because the host is the launcher's machine: the launcher's address as another host
-///   sees it. If all hosts are the launcher's machine: 127.0.0.1.
+/// The address at which the ranks of all hosts reach rank 0. `hosts`: the answers of the agents, in
+/// the order of the ranks. Pure. The address is, in this order:
+///   - the address of the first host as the launcher reaches the host;
+///   - if this is a loopback address or not known: the launcher's address as another host sees it;
+///   - if all hosts are the launcher's machine: 127.0.0.1.
 std::string address_of_rank_0(const std::vector<Ready>& hosts);
 
-/// The commands of all ranks, in rank order. `facts`: by the name of the host. `inherited`: the
-/// environment of the launcher. Pure.
+/// The commands of all ranks, in rank order. `facts`: the answer of each host, by its name.
+/// `inherited`: the environment of the launcher. Pure.
 std::vector<RankCommand> plan_ranks_on_hosts(const LaunchOptions& options,
                                              const JobContext& job,
                                              const std::map<std::string, Ready>& facts,
@@ -34,11 +34,11 @@ struct Refusal {
   std::vector<std::pair<std::string, std::string>> hosts{};  // and why
 };
 
-/// Connects with the hosts of options.hosts that have ranks. Nothing: all are ready.
+/// Connects with the hosts of options.hosts that have ranks. Returns nothing if all are ready.
 std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options);
 
-/// As launcher.h's `run`, on hosts that are connected. `records`: the folder on this machine for
-/// the ends of the ranks; empty: none.
+/// The same as `run` in launcher.h, on hosts that `connect` has connected. `records`: the folder on
+/// this machine for the ends of the ranks; empty: none.
 LaunchReport run_on_hosts(const LaunchOptions& options,
                           const JobContext& job,
                           Agents& agents,

@@ -55,6 +55,16 @@ TEST(RunOnHostsTest, VariablesOfALoginStayOnTheirMachine) {
                   Pair("HOME", "/root"), Pair("SSH_AUTH_SOCK", "/tmp/x"), Pair("_", "/bin/env")));
 }
 
+TEST(RunOnHostsTest, VariablesOfTheAgentsTaskAreNotThoseOfARank) {
+  EXPECT_TRUE(describes_agents_task("SLURM_PROCID"));
+  EXPECT_TRUE(describes_agents_task("SLURM_STEP_NUM_TASKS"));
+  EXPECT_FALSE(describes_agents_task("SLURMD_NODENAME"));
+  EXPECT_FALSE(describes_agents_task("SLURM_JOB_ID"));
+  EXPECT_TRUE(limits_each_task("SLURM_GPUS_PER_TASK"));
+  EXPECT_TRUE(limits_each_task("SLURM_NTASKS_PER_NODE"));
+  EXPECT_FALSE(limits_each_task("SLURM_JOB_NODELIST"));
+}
+
 TEST(RunOnHostsTest, EachRankGetsTheEnvironmentAndTheCoresOfItsHost) {
   LaunchOptions options;
   options.command = {"train"};

@@ -11,7 +11,7 @@
 
 namespace peal::launch {
 
-/// The addresses of the nodes, and what is the same for all of them.
+/// The addresses of the nodes, and the texts that all nodes share.
 class ClusterSpec final {
  public:
   /// `addresses[r]`: "host:2222" of each node of role r. The job has a managed form.

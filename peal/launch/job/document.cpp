@@ -44,7 +44,8 @@ Size size_of(const Value& value) {
   return size;
 }
 
-/// Builds the value from the events of the parser, and refuses what has no meaning.
+/// Builds the value from the events of the parser. Rejects tags, merge keys and other forms without
+/// a meaning here.
 class Builder final : public YAML::EventHandler {
  public:
   explicit Builder(std::string name) : name_(std::move(name)) {}
@@ -196,7 +197,7 @@ bool is_indented_by_tab(std::string_view line) {
   return line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string_view::npos;
 }
 
-/// What the parser says about a text that is not YAML, in plain words.
+/// The parser's error for a text that is not YAML, in plain words.
 Error not_yaml(const YAML::Exception& error, std::string_view text, const std::string& name) {
   if (error.mark.is_null()) return wrong({1, 1, {}}, name, "it is not YAML: " + error.msg);
   const Place place = place_of(error.mark);
@@ -219,7 +220,7 @@ Error not_yaml(const YAML::Exception& error, std::string_view text, const std::s
 
 void check_bytes(std::string_view text, const std::string& name) {
   if (Bytes(static_cast<std::int64_t>(text.size())) > kLongestDocument) {
-    throw wrong({1, 1, {}}, name, "it is longer than 1 MiB, which no job file is");
+    throw wrong({1, 1, {}}, name, "it is longer than 1 MiB, the limit for a job file");
   }
   int line = 1;
   for (const std::string_view part : split(text, '\n')) {

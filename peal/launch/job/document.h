@@ -1,5 +1,5 @@
-// A YAML or JSON document as a value that knows where each part stands. The readers of job files
-// use it, because errors name the line and the column.
+// A YAML or JSON document as a value. Each part knows its line and column, so that errors can name
+// them. The readers of job files use it.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace peal::launch {
 
-/// Where a value stands: in the file, counted from 1, or in an option of the command line.
+/// The place of a value: in the file, counted from 1, or in an option of the command line.
 struct Place {
   int line = 0;
   int column = 0;
@@ -20,13 +20,13 @@ struct Place {
 
 struct Member;
 
-/// A part of the document. Aliases (*name) are replaced by what they stand for.
+/// A part of the document. Aliases (*name) are replaced by the values that they repeat.
 struct Value {
   enum class Kind : unsigned char { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
   Place place{};
   std::string text{};           // of a scalar, as it is written
-  bool is_quoted = false;       // a scalar that is a text, even if it reads "yes" or "1"
+  bool is_quoted = false;       // a scalar that is a text, even if the text is "yes" or "1"
   std::vector<Value> items{};   // of a list
   std::vector<Member> members;  // of a map, in the order of the file
   friend bool operator==(const Value&, const Value&) = default;

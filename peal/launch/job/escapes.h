@@ -1,4 +1,4 @@
-// Escapes in quotes that the parser of YAML does not read as it should. Called by document.cpp.
+// Escapes in quotes that the parser of YAML reads wrongly. Called by document.cpp.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace peal::launch {
 /// Other texts, which do not begin with { or [, stay as they are.
 std::string join_surrogates(std::string_view text);
 
-/// A text as the parser gives it, in UTF-8: the parser makes one byte of \N (U+0085) and of \_
-/// (U+00A0). The file was UTF-8, so that all other bytes are right.
+/// Repairs a text from the parser, so that it is UTF-8: the parser makes a single byte of \N
+/// (U+0085) and of \_ (U+00A0). All other bytes are right, because the file was UTF-8.
 std::string with_whole_escapes(const std::string& text);
 
 }  // namespace peal::launch

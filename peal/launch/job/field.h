@@ -1,5 +1,5 @@
-// Reads typed values from a document, with errors that say where the value stands, what it is
-// called, and what it takes. The readers of the three forms of job files use it.
+// Reads typed values from a document. Errors contain the place and the path of the value, and the
+// legal values. The readers of the three forms of job files use it.
 #pragma once
 
 #include <chrono>
@@ -32,12 +32,12 @@ class Field final {
 
   bool is(Value::Kind kind) const { return value_->kind == kind; }
 
-  /// A text. A plain yes, no, on, off, true, false or nothing is refused: programs read them
-  /// differently.
+  /// A text. Rejects an empty value, and a plain yes, no, on, off, true or false, because programs
+  /// read these differently.
   std::string text() const;
-  /// The text as it is written, whatever it is.
+  /// The text as written, also if it is a number or a plain yes.
   const std::string& word() const;
-  /// A whole number. It may be quoted, as in JSON of Google's services.
+  /// A whole number. May be quoted, as in JSON of Google's services.
   int integer(int least, int most) const;
   /// A number such as 4 or 0.5.
   double number() const;

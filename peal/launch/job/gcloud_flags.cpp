@@ -67,7 +67,7 @@ constexpr std::array kFlags = {
     GcloudFlag{"--quiet", kSwitch, kUnused, kUnused},
 };
 
-/// Of what the flags make together.
+/// The place of parts that several flags make together.
 Place flags_place() { return {0, 0, "the flags of the job"}; }
 
 Error wrong(const GivenFlag& given, std::string_view problem) {

@@ -30,8 +30,9 @@ enum class FlagValue : unsigned char {
 struct GcloudFlag {
   std::string_view name;  // "--worker-count"
   FlagValue value;
-  /// The field in trainingInput and in the spec of a custom job; with a / at the front: beside
-  /// them. kUnused: the flag has no meaning here. Empty: the command has no such flag.
+  /// The field that the flag sets, in trainingInput and in the spec of a custom job. A / at the
+  /// front: the field is beside trainingInput or the spec, not inside. kUnused: the flag has no
+  /// effect. Empty: the command of gcloud has no such flag.
   std::string_view training;
   std::string_view custom_job;
   friend bool operator==(const GcloudFlag&, const GcloudFlag&) = default;
@@ -55,12 +56,13 @@ struct FlaggedDocument {
   std::vector<std::string> unused{};  // flags without a meaning here
 };
 
-/// The document with the fields that the flags set; flags override the fields. `document` may be
-/// empty (null): then the flags make a job, of Vertex AI if one of them belongs to it alone.
+/// The document with the fields that the flags set. Flags override fields of the document. If
+/// `document` is empty (null), the flags make a job. The job is for Vertex AI if a flag exists only
+/// there.
 ///   `job`: the name of the job on the command line; empty: none.
-///   `here`: the folder that paths in flags are relative to; empty: that of the document.
-/// Errors: usage: a flag of the other command, a flag that changes a file of peal's own form, a
-///   value that is not of the flag's form. The readers check the fields: errors name the flag.
+///   `here`: the folder to which paths in flags are relative; empty: the folder of the document.
+/// Errors: usage: a flag of the other command of gcloud, a flag with a file in peal's own form, a
+///   malformed value. The readers check the fields: errors name the flag.
 FlaggedDocument with_flags(Value document,
                            const std::string& job,
                            std::span<const GivenFlag> flags,

@@ -28,7 +28,7 @@ constexpr int kMostGpus = 1'000;
 constexpr auto kLongestPause = std::chrono::hours(24);
 constexpr auto kLongestTime = std::chrono::hours(24 * 366);
 
-/// The plan sets these for each process (process_plan.h).
+/// Variables that the plan sets for each process (process_plan.h).
 constexpr std::array<std::string_view, 18> kPlanned = {"RANK",
                                                        "WORLD_SIZE",
                                                        "LOCAL_RANK",

@@ -1,5 +1,5 @@
-// A job as a value: which programs run, how many of them, with which resources and limits. It says
-// nothing about the hosts. Made from a file (read_job.h) or from flags; a runner starts it.
+// A job as a value: which programs run, how many of them, with which resources and limits. A job
+// does not name its hosts. Made from a file (read_job.h) or from flags; a runner starts it.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace peal::launch {
 
-/// The names of the runners: what starts a job, and the keys of Job::engine_options.
+/// The names of the runners (--to), and the keys of Job::engine_options. Some do not exist yet.
 inline constexpr std::array<std::string_view, 6> kRunnerNames = {
     "local", "ssh", "slurm", "mpi", "kubernetes", "container"};
 
@@ -45,8 +45,8 @@ struct Role {
   std::vector<std::string> args{};     // after the command
   std::map<std::string, std::string> env{};  // overrides Job::env
   Resources resources{};
-  /// Whether its processes are ranks. Others, as evaluators, get no RANK, and are in roles after
-  /// all roles with ranks.
+  /// Whether its processes are ranks. Other processes, such as evaluators, get no RANK. Their roles
+  /// come after all roles with ranks.
   bool in_world = true;
   friend bool operator==(const Role&, const Role&) = default;
 };
@@ -81,7 +81,7 @@ struct Job {
   /// The role that decides the result: when its nodes have ended with 0, the job has succeeded, and
   /// the other nodes are asked to end. Empty: all roles decide.
   std::string success_role{};
-  int spare_nodes = 0;  // hosts that replace a lost host, and are not used before
+  int spare_nodes = 0;  // unused hosts, each of which can replace a lost host
   Restarts restarts{};
   std::optional<std::chrono::seconds> max_run_time{};  // then the job is cancelled
   std::chrono::seconds start_timeout{600};             // until all nodes have started
@@ -101,13 +101,13 @@ int node_count(const Job& job);
 /// The processes of all nodes, at most. Those of roles outside the world are counted too.
 int rank_count(const Job& job);
 
-/// The most nodes and ranks of a job, as of a launch (options.h). More are a mistake.
+/// The most nodes and ranks of a job, as in a launch (options.h). More are a mistake.
 inline constexpr int kMostJobNodes = 32'768;
 inline constexpr int kMostJobRanks = 32'768;
 
-/// Checks what no form checks by itself: names, counts, a command or an image in each role, limits
+/// Checks the rules that all forms share: names, counts, a command or an image in each role, limits
 /// that contradict each other. Errors: usage; the text names the field as in peal's own form
-/// ("roles[0].nodes"), and says what is legal.
+/// ("roles[0].nodes"), and the legal values.
 void check(const Job& job);
 
 }  // namespace peal::launch

@@ -7,7 +7,7 @@ namespace {
 
 constexpr Bytes kGb = 1024_MiB;
 
-TEST(MachineTypesTest, NamesOfComputeEngineTellCpusAndMemory) {
+TEST(MachineTypesTest, NamesOfComputeEngineGiveCpusAndMemory) {
   EXPECT_EQ(machine_type("n1-standard-4"),
             (MachineType{.resources = {.cpus = 4, .memory = 15 * kGb}}));
   EXPECT_EQ(machine_type("n1-standard-1")->resources.memory, 3840_MiB);

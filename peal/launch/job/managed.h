@@ -12,8 +12,7 @@
 
 namespace peal::launch {
 
-/// The services end a job after a week unless it says something else, and run a failed job again
-/// three times.
+/// Defaults of the services: they end a job after a week, and restart a failed job three times.
 inline constexpr auto kManagedRunTime = std::chrono::seconds(604'800);
 inline constexpr int kManagedRestarts = 3;
 inline constexpr int kMostManagedNodes = 1'000;
@@ -34,7 +33,7 @@ class Unused final {
 /// Errors: usage for an unknown name, and for TPUs.
 MachineType read_machine_type(const Field& field);
 
-/// The GPUs of a machine: `count` of `type`. The reason of an error says what is legal.
+/// The number of GPUs of a machine. `type`, `count`: the keys of the two fields.
 /// Errors: usage: TPUs, a type that is not of NVIDIA, one field without the other.
 std::optional<int> read_accelerators(const Members& members,
                                      std::string_view type,
@@ -50,7 +49,7 @@ struct Packages {
 /// packages/ on the nodes. Errors: usage: URIs in the cloud, archives that Python cannot import.
 Packages read_packages(const Field& field);
 
-/// The error for a field that cannot be honoured.
+/// Throws the error for a field that peal cannot support, if the field is there.
 void refuse(const Members& members, std::string_view key, std::string_view reason);
 
 }  // namespace peal::launch

@@ -15,7 +15,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-constexpr int kClusterPort = 2222;  // as the managed services have it
+constexpr int kClusterPort = 2222;  // as in the managed services
 
 /// How many nodes of the world have a rank with each local rank.
 class NodesByLocalRank final {
@@ -35,7 +35,7 @@ class NodesByLocalRank final {
   std::vector<int> counts_{};
 };
 
-/// What the places of all processes follow from.
+/// The values from which the places of all processes follow.
 struct World {
   const Job& job;
   const std::vector<PlannedNode>& nodes;
@@ -76,7 +76,7 @@ std::optional<ClusterSpec> cluster_spec(const World& world) {
   return ClusterSpec(world.job, std::move(addresses));
 }
 
-/// The variables that say which rank of which size the process is.
+/// The variables with the rank and the number of ranks.
 /// `before`: the nodes before the node of the process.
 void set_place(const World& world,
                const NodesByLocalRank& before,

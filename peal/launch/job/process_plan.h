@@ -37,7 +37,7 @@ struct PlannedProcess {
   std::string image{};
   std::vector<std::string> command{};  // replaces the image's entrypoint; empty: the entrypoint
   std::vector<std::string> args{};     // after the command
-  /// What the job and the plan set, without what the process inherits.
+  /// The variables that the job and the plan set, without the inherited ones.
   std::map<std::string, std::string> environment{};
   friend bool operator==(const PlannedProcess&, const PlannedProcess&) = default;
 };
@@ -50,13 +50,13 @@ struct ProcessPlan {
 
 /// Plans the processes of a job that fulfils `check`.
 ///   Nodes are placed in the order of their roles, on the hosts in their order. A host takes a node
-///   if it has slots for the ranks of the node, or if it has no node yet. The last
+///   if the host has slots for the ranks of the node, or if the host has no node yet. The last
 ///   Job::spare_nodes hosts stay free. A role with nodes 1:4 gets as many nodes as there is room
 ///   for, earlier roles first.
 ///   Environment: the variables of the job, then those of the role, then (decisions/0049):
 ///     PEAL_ROLE, PEAL_ROLE_RANK; and in the world RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
 ///     GROUP_RANK, GROUP_WORLD_SIZE, NODE_RANK, MASTER_ADDR, MASTER_PORT and Horovod's names.
-///     A node is for these variables what a host is for torchrun and Horovod.
+///     For these variables, a node counts as a host.
 ///   The managed forms also set CLUSTER_SPEC and TF_CONFIG, unless the job sets them. Their ports
 ///   are 2222, and one more for each further node on a host.
 /// Errors: usage: not enough hosts; references $(NAME) that grow without bound.

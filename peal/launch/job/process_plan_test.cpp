@@ -85,7 +85,7 @@ TEST(ProcessPlanTest, HorovodsVariablesCountNodesAsHosts) {
   EXPECT_EQ(values_of(plan, "HOROVOD_HOSTNAME"), hosts_of(plan));
 }
 
-TEST(ProcessPlanTest, AHostTakesNodesUntilItsSlotsAreUsedAndAlwaysOne) {
+TEST(ProcessPlanTest, AHostTakesNodesUntilItsSlotsAreUsedButAtLeastOne) {
   const Job job{.name = "j", .roles = {planned_role("a", {4, 4}, 2)}};
   EXPECT_THAT(hosts_of(plan_of(job, {4, 1, 3, 8})),
               ElementsAre("h0", "h0", "h0", "h0", "h1", "h1", "h2", "h2"));
@@ -144,7 +144,7 @@ trainingInput:
   evaluatorCount: 1
 )";
 
-TEST(ProcessPlanTest, InATrainingInputRanksCountNodesAndEvaluatorsAreNoRanks) {
+TEST(ProcessPlanTest, InATrainingInputRanksCountNodesAndEvaluatorsAreNotRanks) {
   const ProcessPlan plan = plan_of(read_job(kTraining, "c.yaml").job, {1, 1, 1, 1});
   EXPECT_THAT(values_of(plan, "RANK"), ElementsAre("0", "1", "2", "-"));
   EXPECT_THAT(values_of(plan, "WORLD_SIZE"), ElementsAre("3", "3", "3", "-"));

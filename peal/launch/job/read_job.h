@@ -17,18 +17,18 @@ struct ReadJob {
   friend bool operator==(const ReadJob&, const ReadJob&) = default;
 };
 
-/// Reads a job. The keys at the top tell the form. `name` is the name of the file: errors contain
+/// Reads a job. The keys at the top decide the form. `name` is the name of the file: errors contain
 /// it, and a job without a name takes its name from it. The result fulfils `check`.
 /// Errors: usage. The text begins with "NAME:LINE:COLUMN: ", or with "NAME: " if `check` fails.
 ReadJob read_job(std::string_view text, const std::string& name);
 
-/// The same for a text that was parsed, and possibly changed by options (gcloud_flags.h).
-/// `unused`: options without a meaning here, which the notices name too.
+/// The same for a parsed text, which flags may have changed (gcloud_flags.h). `unused`: flags
+/// without a meaning here; the notices name them too.
 ReadJob read_job(const Value& document,
                  const std::string& name,
                  std::vector<std::string> unused = {});
 
-/// The form that the keys at the top tell: kTrainingInput if there is trainingInput,
+/// The form, by the keys at the top: kTrainingInput if there is trainingInput,
 /// kWorkerPoolSpecs if there is workerPoolSpecs or jobSpec, else kPeal.
 JobForm form_of(const Value& document);
 

@@ -1,4 +1,4 @@
-// References to variables, as Kubernetes and Vertex AI have them: $(NAME). A pool's command, its
+// References to variables, as in Kubernetes and Vertex AI: $(NAME). A pool's command, its
 // args and the values of its variables may contain them.
 #pragma once
 
@@ -22,8 +22,9 @@ using Lookup = std::function<std::optional<std::string>(const std::string& name)
 /// so that $$(NAME) is not replaced. Errors: usage, for a result that is too long.
 std::string expand_references(std::string_view text, const Lookup& lookup);
 
-/// `text` with each reference to a name for which `is_later` holds escaped: $$(NAME). Such a
-/// variable is set after the one with this text, so that the service leaves the reference as it is.
+/// `text` with $$(NAME) for each reference $(NAME) for which `is_later` returns true. Such a
+/// variable is set after the variable with this text, so the service does not replace the
+/// reference.
 std::string escape_references(std::string_view text,
                               const std::function<bool(const std::string& name)>& is_later);
 

@@ -50,7 +50,7 @@ constexpr std::array<std::string_view, 27> kFields = {"scaleTier",
                                                       "enableWebAccess",
                                                       "useChiefInTfConfig"};
 
-/// The clusters of the tiers. The service's parameter servers have no place here.
+/// The clusters of the tiers. peal does not start the parameter servers of the service.
 struct Tier {
   std::string_view name;
   std::string_view master;
@@ -354,7 +354,7 @@ std::string read_job_id(const Field& field) {
 }  // namespace
 
 FormResult read_training_input(const Field& document) {
-  // A file that `describe` has printed has the state of the job, too.
+  // A file from gcloud's command `describe` contains the state of the job, too.
   const Members members(document,
                         {"trainingInput",
                          "jobId",

@@ -194,7 +194,7 @@ TEST(TrainingInputTest, FieldsOfTheCloudAreNamedInOneLine) {
   EXPECT_THAT(read_training(with("")).notices, IsEmpty());
 }
 
-TEST(TrainingInputTest, FieldsThatCannotBeHonouredAreRefused) {
+TEST(TrainingInputTest, FieldsThatCannotBeSupportedAreRejected) {
   for (const auto& [line, problem] : std::vector<std::pair<std::string, std::string>>{
            {"hyperparameters: {}", "does not search hyperparameters"},
            {"nasJobSpec: {}", "does not search network architectures"},

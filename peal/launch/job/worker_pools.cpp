@@ -54,7 +54,7 @@ constexpr std::size_t kMostPools = 4;
 constexpr std::size_t kServers = 2;  // the pool of parameter servers and reduction servers
 constexpr std::size_t kEvaluators = 3;
 
-/// What CLUSTER_SPEC says about the program: a text with this JSON.
+/// The text about the program in CLUSTER_SPEC, as JSON.
 struct Program {
   std::string module{};
   std::vector<std::string> packages{};
@@ -250,7 +250,7 @@ void WorkerPools::read_scheduling() {
       {"timeout", "maxWaitDuration", "disableRetries", "restartJobOnWorkerRestart", "strategy"});
   if (const auto time = members.take("timeout")) job_.max_run_time = time->seconds();
   if (const auto time = members.take("maxWaitDuration")) {
-    // 0 is the service's word for: without end.
+    // For the service, 0 means no limit.
     if (time->seconds().count() > 0) job_.start_timeout = time->seconds();
   }
   const auto no_retries = members.take("disableRetries");

@@ -123,7 +123,7 @@ TEST(WorkerPoolsTest, TheFirstPoolHasOneReplica) {
               HasSubstr("a pool without replicas is skipped by {}"));
 }
 
-TEST(WorkerPoolsTest, WhatCannotBeHonouredIsRefused) {
+TEST(WorkerPoolsTest, FieldsThatCannotBeSupportedAreRejected) {
   EXPECT_THAT(
       pools_problem("workerPoolSpecs: [{containerSpec: {imageUri: t}}, {}, {replicaCount: 1}]"),
       HasSubstr("workerPoolSpecs[2]: peal has no parameter servers"));

@@ -15,7 +15,7 @@
 namespace peal::launch::kubernetes {
 namespace {
 
-/// Beside those that no runner leaves to the job.
+/// Variables that a job must not set in Kubernetes, beside those that no job may set.
 constexpr std::array kSetInKubernetes = {"PEAL_JOB", "JOB_COMPLETION_INDEX"};
 constexpr std::size_t kLongestVariable = 131'071;  // of Linux: NAME=value and a zero byte
 constexpr std::size_t kLongestName = 180;          // with a role, a key of a Secret: 253

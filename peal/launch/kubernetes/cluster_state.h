@@ -1,5 +1,5 @@
-// What the cluster says about a job, as values, and the status that follows. Pure. Called by the
-// runner with the answers of `kubectl get -o json`.
+// The answers of the cluster about a job, as values, and the status that follows from them. Pure.
+// Called by the runner with the answers of `kubectl get -o json`.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct Pod {
   std::string message{};  // of Kubernetes, about the word
   std::string memory_limit{};
   bool is_placed = false;
-  bool is_deleted = false;  // asked to end
+  bool is_deleted = false;  // Kubernetes has asked it to end
   int restarts = 0;         // of its container, in place
   std::optional<int> exit_code{};
 };
@@ -49,7 +49,8 @@ struct RoleJob {
 /// kubectl).
 std::vector<RoleJob> read_role_jobs(std::string_view list);
 
-/// The end of the first TrainJob of a list: sets RoleJob::end of all. Without a TrainJob: false.
+/// Sets RoleJob::end of all `jobs` from the first TrainJob in a list. Returns false without a
+/// TrainJob.
 bool read_train_job(std::string_view list, std::vector<RoleJob>& jobs);
 
 /// The status of the job. `jobs` is not empty.

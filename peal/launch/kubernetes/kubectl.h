@@ -48,14 +48,15 @@ class Kubectl final {
   /// `patience`: for each answer.
   explicit Kubectl(std::vector<std::string> command, Timeout patience);
 
-  /// Runs `kubectl words...`. `input` is its stdin, and is in no file and in no command line.
+  /// Runs `kubectl words...`. kubectl reads `input` from its stdin; no file on disk and no command
+  /// line contains it.
   /// Errors: resource (kubectl is missing; it does not answer in time). Throws Interrupted.
   Answer run(const std::vector<std::string>& words,
              std::string_view input = {},
              const Interrupt& interrupt = {}) const;
 
-  /// The same, for calls that must succeed; returns the output. Errors: resource, with the reason
-  /// of kubectl and what to do: no cluster, no permission, or any other. `during`: "start the job".
+  /// The same, for calls that must succeed. Returns the output. Errors: resource; the text has the
+  /// reason of kubectl, and what to do. `during`: "start the job".
   std::string must(std::string_view during,
                    const std::vector<std::string>& words,
                    std::string_view input = {},
@@ -70,7 +71,7 @@ class Kubectl final {
   const Timeout patience_;
 };
 
-/// What kubectl says in `err`, in one sentence that tells the user what to do. Pure.
+/// The error of kubectl in `err` as one sentence that tells the user what to do. Pure.
 std::string explain(std::string_view during, std::string_view err);
 
 /// Whether kubectl failed because an object of this name exists already.

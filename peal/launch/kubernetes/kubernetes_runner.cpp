@@ -35,7 +35,7 @@ std::string selector(const char* label, const std::string& id) {
 /// Whether `kubectl delete --output=name` has removed something: "job.batch/a", one a line.
 bool names_an_object(std::string_view out) { return out.find('/') != std::string_view::npos; }
 
-/// What the cluster has of a job.
+/// The objects of a job in the cluster.
 struct Found {
   std::vector<RoleJob> jobs{};
   bool is_train_job = false;
@@ -58,10 +58,10 @@ class KubernetesRunner final : public Runner {
   bool remove_objects(const std::string& id) const;
   bool remove_train_job(const std::string& id) const;
 
-  /// Without jobs: the cluster has no such job.
+  /// Returns no jobs if the cluster has no such job.
   Found find(const std::string& id, const Interrupt& interrupt = {}) const;
   Found must_find(const std::string& id, const Interrupt& interrupt = {}) const;
-  /// Ends the roles that would run on after the end of the job.
+  /// Ends the roles that would continue after the end of the job.
   JobStatus settle(const std::string& id, const Found& found) const;
   void follow(const std::string& id, const LogQuery& query, const LogSink& sink) const;
 

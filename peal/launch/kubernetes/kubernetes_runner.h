@@ -26,10 +26,10 @@ struct KubernetesOptions {
   Timeout patience{30'000};                   // for each answer of kubectl
 };
 
-/// Status and logs also end what Kubernetes cannot end by itself: when the result of the job is
-/// known, the nodes of other roles are asked to end (their Indexed Jobs are suspended).
-/// A job remains in the cluster after its end, with its logs, until it is cancelled.
-/// Cost: each call starts kubectl once or twice; following logs starts one kubectl for each node,
+/// Status and logs also end roles that Kubernetes does not end. When the result of the job is
+/// known, they ask the nodes of the other roles to end (by suspending their Indexed Jobs). After
+/// its end, a job remains in the cluster with its logs until it is cancelled. Cost: each call
+/// starts kubectl once or twice; following logs starts one kubectl for each node,
 ///   and asks for the state once a second.
 std::unique_ptr<Runner> make_kubernetes_runner(KubernetesOptions options);
 

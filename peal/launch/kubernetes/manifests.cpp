@@ -17,7 +17,9 @@ namespace {
 Json service(const Job& job, const ManifestOptions& options) {
   Json object = {{"apiVersion", "v1"}, {"kind", "Service"}};
   object["metadata"] = metadata(job_name(options.id), job, options);
-  // Names of pods resolve before the pods are ready: a master that waits for its workers is not.
+  // The name of a pod must resolve before the pod is ready: a master is not ready while it waits
+  // for
+  // its workers.
   object["spec"] = {
       {"clusterIP", "None"},
       {"publishNotReadyAddresses", true},

@@ -40,8 +40,8 @@ struct ManifestOptions {
 };
 
 /// In the order of creation: a headless Service for all nodes, a Secret with the values of the
-/// environment, and an Indexed Job for each role. A role that comes later, has several nodes and
-/// has no command gets an Indexed Job for each node.
+/// environment, and an Indexed Job for each role. A later role with several nodes and without a
+/// command gets an Indexed Job for each node.
 /// Errors: usage, if the job cannot run in Kubernetes; the text says what to do.
 std::vector<Json> manifests(const Job& job, const ManifestOptions& options);
 
@@ -54,10 +54,10 @@ std::vector<Json> train_job_manifests(const Job& job, const ManifestOptions& opt
 /// kubectl lets the cluster check the fields of single objects only. The text contains the secret.
 std::string to_text(const std::vector<Json>& objects);
 
-/// The same for people, with "(hidden)" for each text of the Secret.
+/// The same to show to people, with "(hidden)" for each text of the Secret.
 std::string to_shown_text(std::vector<Json> objects);
 
-/// Sentences about the fields of the job that Kubernetes has no use for. The job runs without them.
+/// A sentence about each field of the job that has no effect in Kubernetes.
 std::vector<std::string> unused_fields(const Job& job);
 
 }  // namespace peal::launch::kubernetes

@@ -228,7 +228,7 @@ TEST(Manifests, TheJobMayHaveItsOwnSecret) {
   EXPECT_TRUE(variable(container_of(job, 0), "PEAL_SECRET").is_null());
 }
 
-TEST(Manifests, WhatKubernetesCannotDoIsRefused) {
+TEST(Manifests, JobsThatKubernetesCannotRunAreRejected) {
   const auto refuse = [](auto change) {
     Job job = master_and_workers(2);
     change(job);

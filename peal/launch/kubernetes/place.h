@@ -10,9 +10,9 @@
 
 namespace peal::launch::kubernetes {
 
-/// The nodes that one Indexed Job starts: all nodes of a role, or one of them. A role is divided
-/// into single nodes if a shell would have to compute its ranks, but its command is unknown: it is
-/// the entrypoint of the image.
+/// The nodes that one Indexed Job starts: all nodes of a role, or one node. A role is divided into
+/// single nodes if a shell would have to compute its ranks, but the command is unknown, because the
+/// command is the entrypoint of the image.
 struct NodeGroup {
   const Job& job;
   std::size_t role_index = 0;
@@ -25,9 +25,9 @@ struct NodeGroup {
   bool is_divided() const { return nodes < role().nodes.most; }
   /// The ranks are computed in the container: Kubernetes knows only the index of a pod.
   bool needs_shell() const { return role().in_world && first_rank > 0 && nodes > 1; }
-  /// A node is one rank. Else RANK and WORLD_SIZE count nodes, because `peal run` starts the ranks:
-  /// on behalf of Role::ranks_per_node, or written in the command. In the managed forms they always
-  /// count nodes.
+  /// Whether a node is one rank. Otherwise RANK and WORLD_SIZE count nodes, because `peal run`
+  /// starts the ranks: peal adds it for Role::ranks_per_node, or the user's command contains it. In
+  /// the managed forms, RANK and WORLD_SIZE always count nodes.
   bool is_rank() const;
 
   /// The name of the Indexed Job.
@@ -43,10 +43,12 @@ std::vector<NodeGroup> node_groups(const Job& job);
 Json literal(std::string_view name, std::string_view value);
 Json from_secret(std::string_view name, std::string_view secret, std::string_view key);
 
-/// PEAL_ROLE, PEAL_ROLE_RANK (of the node), PEAL_JOB; and in the world MASTER_ADDR, MASTER_PORT,
-/// WORLD_SIZE, RANK, GROUP_RANK, NODE_RANK, GROUP_WORLD_SIZE; and if the node is a rank,
-/// LOCAL_RANK, LOCAL_WORLD_SIZE and Horovod's names. PEAL_ROLE_RANK is the first, so that later
-/// values may refer to it.
+/// The variables of a node:
+/// - PEAL_ROLE, PEAL_ROLE_RANK (of the node), PEAL_JOB;
+/// - in the world: MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK, GROUP_RANK, NODE_RANK,
+///   GROUP_WORLD_SIZE;
+/// - if the node is a rank: LOCAL_RANK, LOCAL_WORLD_SIZE and Horovod's names.
+/// PEAL_ROLE_RANK comes first, because later values may refer to it.
 Json place_variables(const NodeGroup& group, const ManifestOptions& options);
 
 /// The ranks, as assignments in the language of the shell: "RANK=$((JOB_COMPLETION_INDEX + 1))".

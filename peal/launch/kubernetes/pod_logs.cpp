@@ -159,7 +159,7 @@ void copy_log(const Kubectl& kubectl, const LogSource& source, const LogSink& si
     pass_lines(source, rest, sink);
   }
   pass_rest(source, rest, sink);
-  // The stream has no room for the reason of a failure: ask again.
+  // The stream gives no reason for a failure, so run the command again.
   if (stream.wait() != 0) kubectl.must(fmt::format("read the log of {}", source.pod), words);
 }
 

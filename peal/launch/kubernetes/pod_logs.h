@@ -1,4 +1,4 @@
-// The logs of a job's pods: which pods a query means, and lines from several pods at once. Called
+// The logs of a job's pods: which logs a query selects, and lines from several pods at once. Called
 // by the runner.
 #pragma once
 
@@ -26,7 +26,7 @@ struct LogSource {
   friend bool operator==(const LogSource&, const LogSource&) = default;
 };
 
-/// Passes only the lines that the query asks for: the log of a node has the lines of all its ranks.
+/// A sink that passes only the lines of the query's rank: the log of a node has all of its ranks.
 LogSink filter_for(const std::vector<RoleJob>& jobs, const LogQuery& query, LogSink sink);
 
 /// The logs that exist for a query without `follow`. Pure.
@@ -34,7 +34,7 @@ LogSink filter_for(const std::vector<RoleJob>& jobs, const LogQuery& query, LogS
 ///   text says which exist.
 std::vector<LogSource> log_sources(const std::vector<RoleJob>& jobs, const LogQuery& query);
 
-/// The logs of all starts that a query with `follow` may show, as far as they exist. Pure.
+/// The logs of all starts that a query with `follow` may show and that exist now. Pure.
 /// Errors: usage, if the job has no such rank.
 std::vector<LogSource> sources_to_follow(const std::vector<RoleJob>& jobs, const LogQuery& query);
 
@@ -48,7 +48,7 @@ class LogFollower final {
 
   /// Follows the sources that are new, and those whose stream has ended too early.
   void add(const std::vector<LogSource>& sources);
-  /// Does not show these.
+  /// Marks these sources as seen, so that their lines are not passed.
   void skip(const std::vector<LogSource>& sources);
   /// Passes lines to the sink until the deadline.
   void read_until(Deadline deadline, const Interrupt& interrupt);

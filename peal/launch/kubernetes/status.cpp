@@ -155,7 +155,7 @@ void describe_failure(const std::vector<RoleJob>& jobs, JobStatus& status) {
     status.first_failure = fmt::format("{} {}", name_of_node(*first.node), first.node->reason);
     if (!first.pod->host.empty()) status.first_failure += " on " + first.pod->host;
   }
-  // A rank that gives up because another has never started: the other is the cause.
+  // A rank gives up if another rank never starts. Then the other rank is the cause.
   if (const NodeStatus* const waiting = waiting_node(status.nodes)) {
     status.reason = "when the job failed, " + why_it_waits(*waiting);
   }
@@ -188,7 +188,7 @@ void describe_progress(const std::vector<RoleJob>& jobs, JobStatus& status) {
   }
 }
 
-/// The runner suspends roles that would run on after the end of the job.
+/// The runner suspends roles that would continue after the end of the job.
 void describe_ended_nodes(JobStatus& status) {
   for (NodeStatus& node : status.nodes) {
     if (node.state != JobState::kQueued || node.engine_state != "Suspended") continue;

@@ -62,13 +62,13 @@ TEST(Status, TheEarliestFailureOfAllRolesIsTheCause) {
   EXPECT_EQ(status.first_failure, "w-0 ended with exit code 9 on h");
 }
 
-TEST(Status, AFailureWithoutAPodIsToldInTheWordsOfKubernetes) {
+TEST(Status, AFailureWithoutAPodHasTheTextOfKubernetes) {
   const JobStatus status = status_of("a", {ended(job_of("m", {{}}), "Failed", "X")});
   EXPECT_EQ(status.first_failure, "Kubernetes has ended role m: of Kubernetes");
   EXPECT_FALSE(status.exit_code.has_value());
 }
 
-TEST(Status, TheEnginesFailuresAreToldApartFromExitCodes) {
+TEST(Status, FailuresOfTheEngineDifferFromExitCodes) {
   Pod evicted{.name = "p", .phase = "Failed", .word = "Evicted", .message = "low on memory"};
   const JobStatus status = status_of("a", {ended(job_of("m", {{evicted}}), "Failed", "X")});
   EXPECT_EQ(status.first_failure, "m-0 failed without an exit code (Evicted: low on memory)");
@@ -82,7 +82,7 @@ TEST(Status, ANodeThatNeverStartedIsNamedWhenTheJobFails) {
   EXPECT_EQ(status.reason, "when the job failed, m-1 waits (Unschedulable: no cores)");
 }
 
-TEST(Status, AFailedNodeThatIsRestartedIsNoFailureOfTheJob) {
+TEST(Status, AFailedNodeThatIsRestartedDoesNotFailTheJob) {
   const JobStatus waits = status_of("a", {job_of("m", {{failed(1, "2026-01-01T00:00:02Z")}})});
   EXPECT_EQ(waits.state, JobState::kPreparing);
   EXPECT_THAT(waits.reason,

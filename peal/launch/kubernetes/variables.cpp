@@ -84,8 +84,8 @@ void Builder::add_value(const std::string& name, const std::string& key, std::st
   process_.env.push_back(literal(name_for_shell(name), with_references(text)));
 }
 
-/// A text with the place of the node in its role, written as -1. The text is in the Secret in two
-/// parts, because Kubernetes puts the index between them.
+/// A text with the place of the node in its role; -1 stands for this place. The Secret has the text
+/// in two parts, because Kubernetes puts the index between them.
 void Builder::add_by_index(const std::string& name, const std::string& text) {
   constexpr std::string_view kPlace = R"("index":-1)";
   const std::size_t number = text.find(kPlace) + kPlace.size() - 2;
@@ -124,7 +124,7 @@ void Builder::add_managed_variables() {
   }
 }
 
-/// What stands for $(NAME) of a variable that Kubernetes knows.
+/// The replacement of $(NAME) for a variable that Kubernetes knows.
 std::optional<std::string> Builder::mark_of(const std::string& name) const {
   const auto computes = [&](const std::string& text) { return text.starts_with(name + "="); };
   if (std::ranges::any_of(start_.assignments, computes)) {

@@ -1,4 +1,5 @@
-// The environment and the words of a container in Kubernetes. Pure. Called by the manifests.
+// The environment, the command and the arguments of a container in Kubernetes. Pure. Called by the
+// manifests.
 #pragma once
 
 #include <map>
@@ -11,7 +12,7 @@
 
 namespace peal::launch::kubernetes {
 
-/// What the container of a node executes, and with which variables.
+/// The command of the container of a node, and its variables.
 struct Process {
   Json env = Json::array();
   std::vector<std::string> command{};  // of the manifest; empty: the image's entrypoint
@@ -22,14 +23,14 @@ struct Process {
 };
 
 /// The process of a node of the group.
-///   Values of the job are in the Secret, where nobody reads them by `kubectl get job`, and where
-///   Kubernetes replaces nothing. In jobs with workerPoolSpecs, texts may contain $(NAME): peal
-///   replaces what it knows, and Kubernetes the rest, such as $(RANK).
+///   Values of the job are in the Secret: `kubectl get job` does not show them, and Kubernetes
+///   replaces nothing there. In jobs with workerPoolSpecs, texts may contain $(NAME): peal replaces
+///   the variables that it knows, and Kubernetes replaces the others, such as $(RANK).
 /// Errors: usage, for a reference to a variable that only the shell computes, and for a variable
 ///   that is too long for Linux.
 Process process_of(const NodeGroup& group, const ManifestOptions& options);
 
-/// The process of a node of a TrainJob. Kubeflow tells it its place in PET_*.
+/// The process of a node of a TrainJob. Kubeflow sets the place of the node in PET_*.
 Process process_of_train_job(const NodeGroup& group, const ManifestOptions& options);
 
 }  // namespace peal::launch::kubernetes

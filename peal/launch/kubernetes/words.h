@@ -15,13 +15,13 @@ namespace peal::launch::kubernetes {
 /// `text` for a field in which Kubernetes replaces $(NAME): with "$$" for each "$".
 std::string unexpanded(std::string_view text);
 
-/// A text that was expanded by peal, with marks for variables that only Kubernetes knows.
-/// mark("RANK") in an expanded text becomes $(RANK) in the manifest.
+/// Marks stand for variables that only Kubernetes knows, in a text that peal has expanded.
+/// mark("RANK") in such a text becomes $(RANK) in the manifest.
 std::string mark(std::string_view name);
 bool has_mark(std::string_view text);
 std::string with_references(std::string_view text);
 
-/// The start of a command in the container, for what the shell has to do before.
+/// The work of the shell before it executes a command in the container.
 struct ShellStart {
   std::vector<std::string> assignments{};  // exported: "RANK=$((JOB_COMPLETION_INDEX + 1))"
   std::vector<std::string> unset{};        // the command does not get these variables
@@ -34,8 +34,8 @@ struct ShellStart {
   std::vector<Rename> renames{};
 };
 
-/// {"sh", "-c", SCRIPT, "sh"}: executes the words that follow. The script contains no text of the
-/// job but names of variables. Empty if there are no assignments.
+/// {"sh", "-c", SCRIPT, "sh"}: executes the words that follow. The script contains only names of
+/// variables, and no other text of the job. Empty if there are no assignments.
 std::vector<std::string> shell_words(const ShellStart& start);
 
 /// Whether a shell keeps a variable of this name.
