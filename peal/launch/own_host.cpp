@@ -88,14 +88,14 @@ void check_own_hosts(std::span<const HostSlots> hosts) {
   for (const HostSlots& host : hosts) {
     if (is_this_machine(host.name)) continue;
     const std::string own = name_of_this_machine();
-    throw Error(ErrorKind::kUsage,
-                fmt::format("host {} is not this machine ({}), and ranks start only here: name "
-                            "localhost, {} or an address of this machine. To start ranks on "
-                            "several machines, use mpirun, srun or torchrun; elastic jobs run on "
-                            "one machine",
-                            host.name,
-                            own,
-                            own));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("host {} is not this machine ({}), and elastic jobs run on one machine: "
+                    "name localhost, {} or an address of this machine. Jobs that are not "
+                    "elastic run on several hosts",
+                    host.name,
+                    own,
+                    own));
   }
 }
 

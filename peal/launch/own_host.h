@@ -25,7 +25,8 @@ bool is_this_machine(const std::string& name);
 /// Whether `hosts` has a name that is not this machine.
 bool has_other_hosts(std::span<const HostSlots> hosts);
 
-/// Errors: usage if a host is another machine; the text says what to do.
+/// For elastic jobs, which run on one machine. Errors: usage if a host is another machine; the text
+/// says what to do.
 void check_own_hosts(std::span<const HostSlots> hosts);
 
 }  // namespace peal::launch
