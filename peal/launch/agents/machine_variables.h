@@ -19,8 +19,8 @@ Variables part_of(const Variables& variables, Part part);
 /// are other processes, and must not take it for their own.
 bool describes_agents_task(std::string_view name);
 
-/// Whether srun would read the variable as a limit for each of its tasks. The agent is one task, but
-/// must get what the node has.
+/// Whether srun would read the variable as a limit for each of its tasks. The agent is one task,
+/// but must get what the node has.
 bool limits_each_task(std::string_view name);
 
 }  // namespace peal::launch::agents
