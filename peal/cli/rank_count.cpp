@@ -61,10 +61,10 @@ int parse_rank_count(const std::string& text, const std::string& source) {
 }
 
 std::optional<int> count_in(const Environment& environment) {
-  constexpr const char* kVariable = "PET_NPROC_PER_NODE";
-  const auto text = environment(kVariable);
+  constexpr const char* kPerNode = "PET_NPROC_PER_NODE";
+  const auto text = environment(kPerNode);
   if (!text || text->empty()) return std::nullopt;
-  return parse_rank_count(*text, kVariable);
+  return parse_rank_count(*text, kPerNode);
 }
 
 Error missing_count(const std::vector<std::string>& command, const launch::Wording& wording) {

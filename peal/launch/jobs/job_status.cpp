@@ -110,9 +110,9 @@ JobStatus status_of(const JobRecords& records, WallTime now) {
 }
 
 JobRecords read_records(const JobFolder& folder) {
-  constexpr int kMostTries = 10;  // more than the processes that take over from each other
+  constexpr int kMostReads = 10;  // more than the processes that take over from each other
   JobRecords records;
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostReads; ++i) {
     records = {.submission = read_submission(folder), .state = read_state(folder)};
     records.launcher = liveness_in(records);
     // After the liveness: a launcher writes its end before it ends.
