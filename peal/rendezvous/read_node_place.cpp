@@ -101,9 +101,13 @@ std::optional<NodeVariables> open_mpi_row(const Environment& environment, const 
                  process);
 }
 
-std::optional<NodeVariables> hydra_row(const Environment& environment, const Process& process) {
-  return mpi_row({.launcher = "MPICH",
-                  .sign = "MPI_LOCALRANKID",
+/// Hydra and others that set PMI's variables. `sign`: a variable that only this launcher sets.
+std::optional<NodeVariables> pmi_row_of(const char* launcher,
+                                        const char* sign,
+                                        const Environment& environment,
+                                        const Process& process) {
+  return mpi_row({.launcher = launcher,
+                  .sign = sign,
                   .rank = "PMI_RANK",
                   .size = "PMI_SIZE",
                   .local_size = "MPI_LOCALNRANKS",
@@ -112,15 +116,12 @@ std::optional<NodeVariables> hydra_row(const Environment& environment, const Pro
                  process);
 }
 
+std::optional<NodeVariables> hydra_row(const Environment& environment, const Process& process) {
+  return pmi_row_of("MPICH", "MPI_LOCALRANKID", environment, process);
+}
+
 std::optional<NodeVariables> pmi_row(const Environment& environment, const Process& process) {
-  return mpi_row({.launcher = "PMI",
-                  .sign = "PMI_RANK",
-                  .rank = "PMI_RANK",
-                  .size = "PMI_SIZE",
-                  .local_size = "MPI_LOCALNRANKS",
-                  .job = {"PMIX_NAMESPACE", "PMI_JOBID"}},
-                 environment,
-                 process);
+  return pmi_row_of("PMI", "PMI_RANK", environment, process);
 }
 
 std::optional<NodeVariables> slurm_row(const Environment& environment, const Process&) {

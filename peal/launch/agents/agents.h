@@ -49,7 +49,7 @@ class Agents final {
   int readable() const { return poll_.get(); }
   /// Reads and writes without blocking, and checks the limits.
   void advance();
-  /// The next change of a host; nothing if there is none.
+  /// The next change of a host. Returns nothing if no host has changed.
   std::optional<HostNews> try_next_news();
   /// Stops reading from the host, because the pipe for its output is full. From then on,
   /// `readable` also reports when the pipe has room. -1: continues to read.

@@ -45,7 +45,7 @@ inline constexpr Bytes kLongestDocument = 1_MiB;
 inline constexpr int kMostValues = 100'000;  // with those that aliases repeat
 inline constexpr int kDeepestValue = 50;
 
-/// The value with this key; nullptr if there is none. `map` is a map.
+/// The value with this key; nullptr if the map has no such key. `map` is a map.
 const Value* find(const Value& map, std::string_view key);
 Value* find(Value& map, std::string_view key);
 

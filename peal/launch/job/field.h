@@ -69,8 +69,8 @@ class Members final {
   Members(const Field& field, std::vector<std::string_view> keys);
 
   const Field& field() const { return field_; }
-  /// The member with this key, which is one of the keys. Nothing, if there is none or its value is
-  /// empty (null).
+  /// The member with this key, which is one of the keys. Returns nothing if the mapping does not
+  /// have the member, or if its value is empty (null).
   std::optional<Field> take(std::string_view key) const;
   /// The same. Errors: usage if it is missing.
   Field need(std::string_view key) const;

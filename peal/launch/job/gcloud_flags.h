@@ -42,7 +42,7 @@ inline constexpr std::string_view kUnused = "-";
 /// All flags but --config and those of the client (--stream-logs, --async).
 std::span<const GcloudFlag> gcloud_flags();
 
-/// The flag with this name; nullptr if there is none.
+/// The flag with this name; nullptr if no flag has the name.
 const GcloudFlag* gcloud_flag(std::string_view name);
 
 struct GivenFlag {

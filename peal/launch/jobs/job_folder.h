@@ -79,7 +79,7 @@ void ask_to_cancel(const JobFolder& folder);
 /// Errors: resource (a file is missing, unreadable or damaged: the text names it).
 Submission read_submission(const JobFolder& folder);
 Job read_job(const JobFolder& folder);
-/// An empty secret if there is none.
+/// An empty secret if the job has no secret.
 Secret read_secret(const JobFolder& folder);
 
 /// Nothing if the file was not written yet. Errors: as above.
