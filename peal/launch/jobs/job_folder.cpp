@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -30,18 +31,32 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
+/// The entry of this user in the list of accounts. Empty fields: the user has no entry.
+struct Account {
+  std::string name;
+  std::string home;
+};
+
+Account own_account() {
+  std::array<char, 16'384> texts{};
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(::geteuid(), &entry, texts.data(), texts.size(), &found) != 0 || !found)
+    return {};
+  return {.name = found->pw_name, .home = found->pw_dir};
+}
+
 std::string home_of_the_user() {
   if (std::string home = variable("HOME"); home.starts_with('/')) return home;
-  const passwd* const entry = ::getpwuid(::geteuid());
-  if (entry != nullptr && entry->pw_dir != nullptr && entry->pw_dir[0] == '/') return entry->pw_dir;
+  if (std::string home = own_account().home; home.starts_with('/')) return home;
   throw Error(ErrorKind::kUsage,
               "HOME is not set, so there is no place for the records of jobs: set PEAL_JOBS_DIR to "
               "a folder");
 }
 
 std::string name_of_the_user() {
-  const passwd* const entry = ::getpwuid(::geteuid());
-  return entry == nullptr ? fmt::format("{}", ::geteuid()) : std::string(entry->pw_name);
+  const std::string name = own_account().name;
+  return name.empty() ? fmt::format("{}", ::geteuid()) : name;
 }
 
 /// Makes the folder and its parents, for this user only. Leaves those that exist as they are.
