@@ -22,6 +22,7 @@
 #include "peal/cli/config_command.h"
 #include "peal/cli/exit_codes.h"
 #include "peal/cli/hints.h"
+#include "peal/cli/job_commands.h"
 #include "peal/cli/run_command.h"
 #include "peal/cli/say.h"
 #include "peal/cli/schedule_command.h"
@@ -29,6 +30,7 @@
 #include "peal/cli/submit_command.h"
 #include "peal/cli/why_command.h"
 #include "peal/launch/agents/agent.h"
+#include "peal/launch/submitted/job_launcher.h"
 #include "peal/system/fd.h"
 #include "peal/system/standard_files.h"
 
@@ -74,6 +76,10 @@ int dispatch(Name name, std::vector<std::string> arguments) {
         copy_for_agent(STDIN_FILENO), copy_for_agent(STDOUT_FILENO), PEAL_VERSION);
     return 0;
   }
+  if (arguments.size() == 2 && arguments.front() == "job") {
+    return launch::submitted::run_submitted_job(launch::jobs::JobFolder(arguments[1]),
+                                                PEAL_VERSION);
+  }
   CLI::App app("peal: distributed training for PyTorch", "peal");
   app.set_version_flag("--version", "peal " PEAL_VERSION);
   app.require_subcommand(1);
@@ -83,6 +89,7 @@ int dispatch(Name name, std::vector<std::string> arguments) {
   RunCommand run_command(
       app, is_horovodrun ? launch::Labels::kStream : launch::Labels::kRank, wording);
   SubmitCommand submit_command(app);
+  const JobCommands job_commands(app);
   BenchCommand bench_command(app);
   const WhyCommand why_command(app);
   const ScheduleCommand schedule_command(app);
@@ -121,6 +128,7 @@ int dispatch(Name name, std::vector<std::string> arguments) {
   if (bench_command.was_asked_for()) return run(bench_command.request());
   if (why_command.was_asked_for()) return run(why_command.request());
   if (schedule_command.was_asked_for()) return run(schedule_command.request());
+  if (job_commands.were_asked_for()) return job_commands.run();
   if (submit_command.was_asked_for()) return run(submit_command.request());
   if (run_command.asks_for_build()) {
     fmt::print("{}", build_table(torch_of_this_build()));

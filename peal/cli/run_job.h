@@ -13,9 +13,6 @@
 
 namespace peal::cli {
 
-/// Of the ranks of a job that may start again: which attempt this is, from 0.
-inline constexpr const char* kAttemptVariable = "PEAL_ATTEMPT";
-
 struct RunRequest {
   launch::LaunchOptions options;
   std::optional<launch::ElasticOptions> elastic;  // nothing: the number of ranks is fixed

@@ -14,6 +14,7 @@
 #include "peal/base/printable.h"
 #include "peal/cli/say.h"
 #include "peal/cli/spelling.h"
+#include "peal/cli/submission.h"
 #include "peal/launch/host_list.h"
 #include "peal/launch/job/print_job.h"
 #include "peal/launch/job/read_job.h"
@@ -41,6 +42,8 @@ added to the arguments of the program.
 shows one host for each node. The port is an example.
 
 Examples:
+  peal submit job.yaml --to local
+  peal submit job.yaml --to ssh -H host1,host2 --stream-logs
   peal submit job.yaml --print
   peal submit job.yaml --dry-run -H host1,host2 -- --epochs 5
   peal submit mnist --config config.yaml --worker-count 2 --print
@@ -198,6 +201,13 @@ void SubmitCommand::add_options() {
   submit_->add_option("-H,--hosts", hosts_, "The hosts: host1:slots,host2:slots")
       ->type_name("HOSTS");
   submit_->add_option("--hostfile", hostfile_, "A file with the hosts")->type_name("FILE");
+  submit_
+      ->add_option("--peal-path",
+                   request_.peal_path,
+                   "Where the program peal is on other hosts (the path that it has here)")
+      ->type_name("PATH");
+  submit_->add_flag(
+      "--train-job", request_.is_train_job, "With --to kubernetes: as a TrainJob of Kubeflow");
   submit_->add_option("--config", config_, "The job file; JOB is then the name of the job")
       ->type_name("FILE")
       ->group(kGcloudGroup);
@@ -227,6 +237,8 @@ void SubmitCommand::add_gcloud_flags() {
 }
 
 void SubmitCommand::take_program_arguments(std::vector<std::string>& arguments) {
+  request_.command_line = {"peal", "submit"};
+  request_.command_line.insert(request_.command_line.end(), arguments.begin(), arguments.end());
   const auto end = std::ranges::find(arguments, "--");
   if (end != arguments.end()) arguments_.assign(end + 1, arguments.end());
   arguments.erase(end, arguments.end());
@@ -300,9 +312,7 @@ int run(const SubmitRequest& request) {
   if (request.print) std::fputs(launch::print_job(request.job).c_str(), stdout);
   if (request.dry_run) std::fputs(plan_text(request).c_str(), stdout);
   if (request.print || request.dry_run) return 0;
-  throw Error(ErrorKind::kUsage,
-              "this peal starts no submitted jobs; --print shows the job, and --dry-run shows its "
-              "processes");
+  return submit(request);
 }
 
 }  // namespace peal::cli

@@ -17,13 +17,16 @@ namespace peal::cli {
 
 struct SubmitRequest {
   launch::Job job;
-  std::vector<std::string> notices{};    // for the user
-  std::string folder{};                  // Job::files are relative to it
-  std::vector<launch::JobHost> hosts{};  // of -H or --hostfile; may be empty
-  std::string to{};                      // a name of kRunnerNames; empty: not given
-  bool print = false;                    // show the job in peal's own form
-  bool dry_run = false;                  // show the plan of its processes
-  bool stream_logs = false;              // follow the output, and end with the exit code of the job
+  std::vector<std::string> notices{};       // for the user
+  std::string folder{};                     // Job::files are relative to it
+  std::vector<launch::JobHost> hosts{};     // of -H or --hostfile; may be empty
+  std::string to{};                         // a name of kRunnerNames; empty: not given
+  bool print = false;                       // show the job in peal's own form
+  bool dry_run = false;                     // show the plan of its processes
+  bool is_train_job = false;                // in Kubernetes: as a TrainJob of Kubeflow
+  std::string peal_path{};                  // of the program peal on other hosts; empty: as here
+  std::vector<std::string> command_line{};  // for the records
+  bool stream_logs = false;  // follow the output, and end with the exit code of the job
 };
 
 class SubmitCommand final {

@@ -22,13 +22,13 @@ std::string reasons(const AttemptState& state) {
   return text;
 }
 
-/// The first hosts that are not barred, as many as are needed for `ranks` slots.
-BeginAttempt choose(TimePoint now, const AttemptState& state, int ranks) {
+/// The first hosts that are not barred, as many as are needed for `ranks` ranks.
+BeginAttempt choose(TimePoint now, const AttemptState& state, int ranks, const RoomFor& room) {
   BeginAttempt chosen;
   for (const AttemptHost& host : state.hosts) {
     if (now < host.barred_until || chosen.ranks >= ranks) continue;
     chosen.hosts.push_back(host.host);
-    chosen.ranks += host.host.slots;
+    chosen.ranks = room(chosen.hosts);
   }
   chosen.ranks = std::min(chosen.ranks, ranks);
   return chosen;
@@ -44,10 +44,19 @@ TimePoint first_release(TimePoint now, const AttemptState& state) {
 
 }  // namespace
 
-AttemptDecision next_attempt(TimePoint now, const AttemptState& state, const AttemptRules& rules) {
+int slots_of(std::span<const HostSlots> hosts) {
+  int slots = 0;
+  for (const HostSlots& host : hosts) slots += host.slots;
+  return slots;
+}
+
+AttemptDecision next_attempt(TimePoint now,
+                             const AttemptState& state,
+                             const AttemptRules& rules,
+                             const RoomFor& room) {
   if (now < state.not_before) return Pause{state.not_before};
   if (state.hosts.empty()) return BeginAttempt{.hosts = {}, .ranks = rules.most_ranks};
-  BeginAttempt chosen = choose(now, state, rules.most_ranks);
+  BeginAttempt chosen = choose(now, state, rules.most_ranks, room);
   if (chosen.ranks >= rules.least_ranks) return chosen;
   const TimePoint release = first_release(now, state);
   const TimePoint end = state.waiting_since + rules.host_timeout;

@@ -1,8 +1,11 @@
 // When a failed job starts again, and on which hosts: pure functions of the time, the state and the
 // rules. Each attempt starts all ranks; programs continue from their checkpoints.
-// (In an elastic job, processes survive: elastic/decide.h.) Called by the program `peal run`.
+// (In an elastic job, processes survive: elastic/decide.h.) Called by
+// attempt_loop.cpp.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -58,11 +61,19 @@ struct GiveUp {
 
 using AttemptDecision = std::variant<BeginAttempt, Pause, GiveUp>;
 
+/// How many ranks of the job have room on these hosts.
+using RoomFor = std::function<int(std::span<const HostSlots> hosts)>;
+/// The sum of the slots: for jobs whose ranks may be on any host.
+int slots_of(std::span<const HostSlots> hosts);
+
 /// An attempt begins on the hosts that are not barred, in their order, as many as are needed for
 /// most_ranks. So the last hosts of the list are spare: they replace hosts that are lost. With
 /// room for fewer than least_ranks, the job waits for barred hosts, and gives up after
 /// host_timeout.
-AttemptDecision next_attempt(TimePoint now, const AttemptState& state, const AttemptRules& rules);
+AttemptDecision next_attempt(TimePoint now,
+                             const AttemptState& state,
+                             const AttemptRules& rules,
+                             const RoomFor& room = slots_of);
 
 /// Whether another attempt may follow a failure.
 bool may_restart(const AttemptState& state, const AttemptRules& rules);

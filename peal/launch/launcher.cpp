@@ -43,7 +43,8 @@ class Launch final {
          Target out,
          Target err,
          const GuardMaker& make_guard,
-         observe::EndPlace ends);
+         observe::EndPlace ends,
+         LaunchWatch* watch);
   LaunchReport run();
 
  private:
@@ -57,6 +58,7 @@ class Launch final {
   void add(ProcessEnd end);
   bool is_decided() const;
   void check_time_limit();
+  void look();
   std::size_t index_of(Rank rank) const {
     return static_cast<std::size_t>(rank - ranks_.front().rank);
   }
@@ -64,6 +66,7 @@ class Launch final {
   const LaunchOptions& options_;
   const std::vector<RankCommand>& ranks_;
   const observe::EndPlace ends_;
+  LaunchWatch* const watch_ = nullptr;
   const TimePoint start_ = Clock::now();
   std::set<Rank> stopped_ranks_;
   bool has_lost_ = false;  // a host, since the last look at the events
@@ -93,10 +96,12 @@ Launch::Launch(const LaunchOptions& options,
                Target out,
                Target err,
                const GuardMaker& make_guard,
-               observe::EndPlace ends)
+               observe::EndPlace ends,
+               LaunchWatch* watch)
     : options_(options),
       ranks_(ranks),
       ends_(std::move(ends)),
+      watch_(watch),
       outputs_(options, out, err),
       supervisor_(options.grace, make_guard) {
   const std::vector<int> writers = outputs_.writers();
@@ -105,6 +110,7 @@ Launch::Launch(const LaunchOptions& options,
   }
   outputs_.close_writers();
   report_.grace = options.grace;
+  if (watch_ != nullptr) watch_->started();
 }
 
 LaunchReport Launch::run() {
@@ -136,6 +142,7 @@ bool Launch::waits_for_last_output() const {
 int Launch::longest_wait() const {
   if (supervisor_.stage() == Stage::kFailing) return supervisor_.milliseconds_to_fail();
   if (waits_for_last_output()) return static_cast<int>(kLastOutput.count());
+  if (watch_ != nullptr) return static_cast<int>(kLookEvery.count());
   if (!options_.time_limit || supervisor_.stage() != Stage::kRunning) return -1;
   return static_cast<int>(
       Deadline(start_ + *options_.time_limit).within(std::chrono::hours(1)).left().count());
@@ -145,6 +152,12 @@ void Launch::check_time_limit() {
   if (!options_.time_limit || supervisor_.stage() != Stage::kRunning) return;
   if (Clock::now() < start_ + *options_.time_limit) return;
   report_.time_limit = options_.time_limit;
+  supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
+}
+
+void Launch::look() {
+  if (watch_ == nullptr || !watch_->look() || supervisor_.stage() != Stage::kRunning) return;
+  report_.was_cancelled = true;
   supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
 }
 
@@ -161,6 +174,7 @@ void Launch::wait_and_handle() {
   // The cause is known, so the other ranks need no time to fail by themselves.
   if (std::exchange(has_lost_, false)) supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
   check_time_limit();
+  look();
   if (ready == 0 && limited) {
     outputs_.finish();
     supervisor_.give_up_output();
@@ -209,6 +223,7 @@ void Launch::rank_lost(Rank rank) {
 void Launch::add(ProcessEnd end) {
   end.host = ranks_[index_of(end.rank)].host;
   leave_end(ends_, end);
+  if (watch_ != nullptr) watch_->ended(end);
   const bool is_failure = failed(end.status);
   report_.ends.push_back(std::move(end));
   if (is_failure) supervisor_.fail();
@@ -240,8 +255,9 @@ LaunchReport run(const LaunchOptions& options,
                  Target out,
                  Target err,
                  const GuardMaker& make_guard,
-                 const observe::EndPlace& ends) {
-  return Launch(options, ranks, out, err, make_guard, ends).run();
+                 const observe::EndPlace& ends,
+                 LaunchWatch* watch) {
+  return Launch(options, ranks, out, err, make_guard, ends, watch).run();
 }
 
 }  // namespace peal::launch

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "peal/launch/guard.h"
+#include "peal/launch/launch_watch.h"
 #include "peal/launch/options.h"
 #include "peal/launch/rank_command.h"
 #include "peal/launch/report.h"
@@ -36,12 +37,13 @@ LaunchReport run(const LaunchOptions& options,
                  const RankFunction& function = {});
 
 /// The same for ranks that a guard starts by order, on the hosts of their commands. The ends of the
-/// ranks are also stored at `ends`, on this machine.
+/// ranks are also stored at `ends`, on this machine. `watch` may be null.
 LaunchReport run(const LaunchOptions& options,
                  const std::vector<RankCommand>& ranks,
                  Target out,
                  Target err,
                  const GuardMaker& make_guard,
-                 const observe::EndPlace& ends);
+                 const observe::EndPlace& ends,
+                 LaunchWatch* watch = nullptr);
 
 }  // namespace peal::launch

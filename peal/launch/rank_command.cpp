@@ -10,13 +10,10 @@
 #include "peal/config/config.h"
 #include "peal/config/environment.h"
 #include "peal/config/launch_mark.h"
+#include "peal/launch/job/rank_variables.h"
 
 namespace peal::launch {
 namespace {
-
-bool sets(const LaunchOptions& options, std::string_view name) {
-  return std::ranges::count(options.variables, name, &Assignment::name) > 0;
-}
 
 struct Group {
   int index = 0;
@@ -41,16 +38,16 @@ void set_place(const LaunchOptions& options, Rank rank, Variables& variables) {
     place.cross_rank = group.index;
     place.cross_size = group.count;
   }
-  variables["RANK"] = variables["HOROVOD_RANK"] = fmt::format("{}", rank);
-  variables["WORLD_SIZE"] = variables["HOROVOD_SIZE"] = fmt::format("{}", world_size_of(options));
-  variables["LOCAL_RANK"] = variables["HOROVOD_LOCAL_RANK"] = fmt::format("{}", place.local_rank);
-  variables["LOCAL_WORLD_SIZE"] = variables["HOROVOD_LOCAL_SIZE"] =
-      fmt::format("{}", place.local_size);
-  variables["GROUP_RANK"] = variables["NODE_RANK"] = fmt::format("{}", group.index);
-  variables["GROUP_WORLD_SIZE"] = fmt::format("{}", group.count);
-  variables["HOROVOD_CROSS_RANK"] = fmt::format("{}", place.cross_rank);
-  variables["HOROVOD_CROSS_SIZE"] = fmt::format("{}", place.cross_size);
-  variables["HOROVOD_HOSTNAME"] = place.host;
+  set_rank_variables({.rank = rank,
+                      .world_size = world_size_of(options),
+                      .local_rank = place.local_rank,
+                      .local_size = place.local_size,
+                      .group = group.index,
+                      .groups = group.count,
+                      .cross_rank = place.cross_rank,
+                      .cross_size = place.cross_size,
+                      .host = place.host},
+                     variables);
 }
 
 }  // namespace
@@ -66,23 +63,19 @@ Variables process_variables() {
   return variables;
 }
 
-Variables make_environment(const LaunchOptions& options,
-                           const JobContext& job,
-                           Rank rank,
-                           int threads,
-                           const Variables& inherited) {
-  Variables variables = inherited;
-  set_place(options, rank, variables);
-  variables["MASTER_ADDR"] = job.host;
-  variables["MASTER_PORT"] = fmt::format("{}", job.port);
+void add_shared_variables(const JobContext& job,
+                          int threads,
+                          const Variables& given,
+                          Variables& variables) {
   variables["PEAL_JOB"] = job.id;
   // An empty secret is a mistake, from a script whose own variable is empty: treat it as unset.
-  if (variables.contains("PEAL_SECRET") && variables["PEAL_SECRET"].empty()) {
-    variables.erase("PEAL_SECRET");
+  if (const auto own = variables.find("PEAL_SECRET");
+      own != variables.end() && own->second.empty()) {
+    variables.erase(own);
   }
-  if (sets(options, "PEAL_SECRET_FILE")) {
+  if (given.contains("PEAL_SECRET_FILE")) {
     variables.erase("PEAL_SECRET");  // ranks would prefer it to the file
-  } else if (!inherited.contains("PEAL_SECRET_FILE") && !job.secret.empty()) {
+  } else if (!variables.contains("PEAL_SECRET_FILE") && !job.secret.empty()) {
     variables.try_emplace("PEAL_SECRET", job.secret.text());
   }
   if (job.terminal_width > 0) {
@@ -94,7 +87,21 @@ Variables make_environment(const LaunchOptions& options,
   variables.try_emplace("OMP_NUM_THREADS", fmt::format("{}", threads));
   // Python buffers output into a pipe, and a crash would lose the last lines.
   variables.try_emplace("PYTHONUNBUFFERED", "1");
-  for (const Assignment& added : options.variables) variables[added.name] = added.value;
+  for (const auto& [name, value] : given) variables[name] = value;
+}
+
+Variables make_environment(const LaunchOptions& options,
+                           const JobContext& job,
+                           Rank rank,
+                           int threads,
+                           const Variables& inherited) {
+  Variables variables = inherited;
+  set_place(options, rank, variables);
+  variables["MASTER_ADDR"] = job.host;
+  variables["MASTER_PORT"] = fmt::format("{}", job.port);
+  Variables given;
+  for (const Assignment& added : options.variables) given[added.name] = added.value;
+  add_shared_variables(job, threads, given, variables);
   variables[kLaunchMark] = launch_mark(fixed_environment(variables), rank, world_size_of(options));
   return variables;
 }

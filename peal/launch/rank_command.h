@@ -44,6 +44,13 @@ Variables make_environment(const LaunchOptions& options,
                            int threads,
                            const Variables& inherited);
 
+/// Layers 1 and 4 above, and what all ranks share: PEAL_JOB, PEAL_SECRET, PEAL_TERMINAL_WIDTH.
+/// `variables`: layers 2 and 3. `given`: layer 4. Without PEAL_LAUNCHED.
+void add_shared_variables(const JobContext& job,
+                          int threads,
+                          const Variables& given,
+                          Variables& variables);
+
 /// One command per rank of this node, in rank order. `program` is the path of
 /// options.command.front(). `shares` is the result of divide_cores for options.ranks ranks.
 std::vector<RankCommand> plan_ranks(const LaunchOptions& options,

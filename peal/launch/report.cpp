@@ -225,6 +225,9 @@ std::string what_ended_it(const LaunchReport& report) {
                        seconds(report.after),
                        static_cast<double>(report.time_limit->count()) / 1000.0);
   }
+  if (report.was_cancelled) {
+    return fmt::format("peal: cancelled after {:.1f} s\n", seconds(report.after));
+  }
   if (report.signal != 0) {
     return fmt::format(
         "peal: ended by {} after {:.1f} s\n", signal_name(report.signal), seconds(report.after));
@@ -331,6 +334,7 @@ int exit_code_of_ranks(const LaunchReport& report) {
   if (report.guard_lost) return kSignalBase + SIGKILL;
   if (report.is_decided) return 0;
   if (report.time_limit) return kTimedOut;
+  if (report.was_cancelled) return kSignalBase + SIGTERM;
   if (const ProcessEnd* main = main_failure(report)) return shell_code(main->status);
   const auto bad = std::ranges::find_if(report.ends, failed, &ProcessEnd::status);
   if (bad == report.ends.end()) return 0;

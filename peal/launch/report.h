@@ -67,6 +67,7 @@ struct LaunchReport {
   int cut_short = 0;                    // the signal that cut the grace short; 0: none
   bool is_decided = false;              // the deciding ranks have ended well
   std::optional<Timeout> time_limit{};  // that has ended the launch
+  bool was_cancelled = false;           // LaunchWatch::look has ended the launch
   Timeout grace{};
   int node = 0;  // the ranks are those of this node, one of `nodes`
   int nodes = 1;
@@ -115,8 +116,9 @@ int handled_signal(const LaunchReport& report);
 bool all_went_well(const LaunchReport& report);
 
 /// The exit code of the launcher: 0 if every rank ended with 0 and all output was written, 1 if
-/// only output is missing. Otherwise the code that a shell gives for the main failure: its exit
-/// code or 128 + signal. 126 or 127 if the program could not be executed.
+/// only output is missing. 124 after a time limit, 143 if the launch was cancelled. Otherwise the
+/// code that a shell gives for the main failure: its exit code or 128 + signal. 126 or 127 if the
+/// program could not be executed.
 int exit_code(const LaunchReport& report);
 
 /// "ranks 0 and 1 were killed, not having ended within 5 s (--grace)"; empty if the launcher killed

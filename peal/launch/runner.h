@@ -76,13 +76,15 @@ struct LogQuery {
   Interrupt interrupt{};         // called while the runner waits
 };
 
-/// A line of a node, without its end. If a node has several ranks, the text begins with the label
-/// of the rank, as `peal run` writes it: "[3] ".
+/// A line of a node, without its end.
 struct LogLine {
   Rank node = 0;  // among all nodes
   std::string_view role;
   int index = 0;  // in its role
-  std::string_view text;
+  /// If the node has several ranks, and the runner knows which one has written the line. If the
+  /// runner does not know, `peal run` in the container has labelled the text: "[3] ".
+  std::optional<Rank> rank{};
+  std::string_view text{};
 };
 using LogSink = std::function<void(const LogLine& line)>;
 

@@ -64,7 +64,7 @@ Agents::~Agents() {
   ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
 }
 
-int Agents::add(const std::string& host) {
+int Agents::add(const std::string& host, std::vector<std::vector<std::string>> commands) {
   allow_open_files(kFilesOfOthers + kFilesOfAHost * (count() + 1), "connecting with the hosts");
   EngineOptions engine = options_.engine;
   // Names of Slurm's nodes are not always host names.
@@ -72,8 +72,10 @@ int Agents::add(const std::string& host) {
     engine = {.engine = Engine::kThisMachine,
               .peal = std::filesystem::read_symlink("/proc/self/exe").string()};
   }
+  Begin begin = options_.begin;
+  if (!commands.empty()) begin.commands = std::move(commands);
   hosts_.push_back(
-      std::make_unique<AgentHost>(host, engine, options_.begin, options_.version, mask_));
+      std::make_unique<AgentHost>(host, engine, std::move(begin), options_.version, mask_));
   known_.push_back(AgentHost::State::kStarting);
   watches_.emplace_back();
   const int number = count() - 1;
@@ -153,7 +155,7 @@ void Agents::pause(int host, int full_pipe) {
   watch(host);
 }
 
-void Agents::await_all() {
+bool Agents::await_all(const std::function<bool()>& should_stop) {
   const auto is_open = [](const auto& host) {
     return host->state() == AgentHost::State::kStarting ||
            host->state() == AgentHost::State::kAsked;
@@ -162,8 +164,10 @@ void Agents::await_all() {
     pollfd entry{poll_.get(), POLLIN, 0};
     ::poll(&entry, 1, -1);
     advance();
+    if (should_stop && should_stop()) return false;
   }
   news_.clear();
+  return true;
 }
 
 void Agents::collect_records(const std::string& folder, int ranks, Timeout limit) {

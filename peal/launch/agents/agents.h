@@ -3,6 +3,7 @@
 // hosts.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,12 @@
 #include "peal/system/fd.h"
 
 namespace peal::launch::agents {
+
+/// For Begin::silence: an agent ends its ranks after this silence of the launcher. The launcher may
+/// be stopped for a while (SIGSTOP), or its machine may be very busy.
+inline constexpr Timeout kAgentPatience{15'000};
+/// For collect_records: how long the records of all hosts may take to arrive after a failure.
+inline constexpr Timeout kRecordsLimit{10'000};
 
 /// The options that all hosts of a job share.
 struct AgentsOptions {
@@ -39,8 +46,9 @@ class Agents final {
   Agents(const Agents&) = delete;
 
   /// Starts to connect, and returns the number of the host: 0 for the first call, and so on. If the
-  /// name means this machine, its agent starts without the engine's command. Errors: resource.
-  int add(const std::string& host);
+  /// name means this machine, its agent starts without the engine's command. `commands`: those of
+  /// the ranks of this host, instead of the ones in the options. Errors: resource.
+  int add(const std::string& host, std::vector<std::vector<std::string>> commands = {});
   int count() const { return static_cast<int>(hosts_.size()); }
   const AgentHost& host(int number) const { return *hosts_[static_cast<std::size_t>(number)]; }
   AgentHost& host(int number) { return *hosts_[static_cast<std::size_t>(number)]; }
@@ -55,8 +63,9 @@ class Agents final {
   /// `readable` also reports when the pipe has room. -1: continues to read.
   void pause(int host, int full_pipe);
 
-  /// Waits until each host is ready, or cannot be used.
-  void await_all();
+  /// Waits until each host is ready, or cannot be used. Calls `should_stop` (if there is one)
+  /// several times a second. Returns false if it has returned true.
+  bool await_all(const std::function<bool()>& should_stop = {});
 
   /// After the ranks have ended: copies the records of ranks 0 to ranks-1 from all hosts into
   /// `folder`. Files that do not arrive within `limit` are missing. Does nothing if `folder` is

@@ -59,11 +59,7 @@ std::vector<RankCommand> plan_ranks_on_hosts(const LaunchOptions& options,
   return ranks;
 }
 
-std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options) {
-  for (const HostBlock& block : plan_hosts(options.hosts, options.ranks).blocks) {
-    agents.add(block.name);
-  }
-  agents.await_all();
+std::optional<Refusal> refusal_of(const Agents& agents) {
   Refusal refusal;
   std::string lines;
   std::set<int> codes;
@@ -82,6 +78,14 @@ std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options) {
                              lines);
   if (codes.size() == 1) refusal.exit_code = std::max(1, *codes.begin());
   return refusal;
+}
+
+std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options) {
+  for (const HostBlock& block : plan_hosts(options.hosts, options.ranks).blocks) {
+    agents.add(block.name);
+  }
+  agents.await_all();
+  return refusal_of(agents);
 }
 
 LaunchReport run_on_hosts(const LaunchOptions& options,

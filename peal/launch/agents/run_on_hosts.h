@@ -34,6 +34,9 @@ struct Refusal {
   std::vector<std::pair<std::string, std::string>> hosts{};  // and why
 };
 
+/// The hosts that cannot be used, when all have answered. Returns nothing if all are ready.
+std::optional<Refusal> refusal_of(const Agents& agents);
+
 /// Connects with the hosts of options.hosts that have ranks. Returns nothing if all are ready.
 std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options);
 

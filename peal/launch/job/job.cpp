@@ -290,6 +290,12 @@ int rank_count(const Job& job) {
   return ranks;
 }
 
+bool processes_are_ranks(const Job& job, const Role& role) {
+  const auto& words = role.command;
+  const bool is_peal_run = words.size() > 1 && words[0].ends_with("peal") && words[1] == "run";
+  return job.form == JobForm::kPeal && role.in_world && !(is_peal_run && role.ranks_per_node == 1);
+}
+
 void check(const Job& job) {
   check_name(job.name);
   check_roles(job);

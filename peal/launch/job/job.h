@@ -101,6 +101,11 @@ int node_count(const Job& job);
 /// The processes of all nodes, at most. Those of roles outside the world are counted too.
 int rank_count(const Job& job);
 
+/// Whether the processes of a role in the world are ranks. Otherwise the process of each node
+/// starts the ranks, and RANK and WORLD_SIZE count nodes: in the managed forms, and if the command
+/// is `peal run` and the node has one process.
+bool processes_are_ranks(const Job& job, const Role& role);
+
 /// The most nodes and ranks of a job, as in a launch (options.h). More are a mistake.
 inline constexpr int kMostJobNodes = 32'768;
 inline constexpr int kMostJobRanks = 32'768;

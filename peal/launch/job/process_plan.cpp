@@ -8,6 +8,7 @@
 
 #include "peal/launch/job/cluster_spec.h"
 #include "peal/launch/job/node_plan.h"
+#include "peal/launch/job/rank_variables.h"
 #include "peal/launch/job/references.h"
 
 namespace peal::launch {
@@ -82,23 +83,26 @@ void set_place(const World& world,
                const NodesByLocalRank& before,
                const PlannedProcess& process,
                Variables& variables) {
-  const auto text = [](int number) { return fmt::format("{}", number); };
   variables["PEAL_ROLE"] = process.role;
-  variables["PEAL_ROLE_RANK"] = text(process.role_rank);
+  variables["PEAL_ROLE_RANK"] = fmt::format("{}", process.role_rank);
   if (!process.in_world) return;
-  const auto node = static_cast<std::size_t>(process.node);
-  const int local_size = world.role_of(world.nodes[node]).ranks_per_node;
-  variables["RANK"] = variables["HOROVOD_RANK"] = text(process.rank);
-  variables["WORLD_SIZE"] = variables["HOROVOD_SIZE"] = text(world.size);
-  variables["LOCAL_RANK"] = variables["HOROVOD_LOCAL_RANK"] = text(process.local_rank);
-  variables["LOCAL_WORLD_SIZE"] = variables["HOROVOD_LOCAL_SIZE"] = text(local_size);
-  variables["GROUP_RANK"] = variables["NODE_RANK"] = text(process.node);
-  variables["GROUP_WORLD_SIZE"] = text(world.nodes_in_world);
-  variables["HOROVOD_CROSS_RANK"] = text(before.at(process.local_rank));
-  variables["HOROVOD_CROSS_SIZE"] = text(world.all.at(process.local_rank));
-  variables["HOROVOD_HOSTNAME"] = process.host;
+  const Role& role = world.role_of(world.nodes[static_cast<std::size_t>(process.node)]);
+  if (processes_are_ranks(world.job, role)) {
+    set_rank_variables({.rank = process.rank,
+                        .world_size = world.size,
+                        .local_rank = process.local_rank,
+                        .local_size = role.ranks_per_node,
+                        .group = process.node,
+                        .groups = world.nodes_in_world,
+                        .cross_rank = before.at(process.local_rank),
+                        .cross_size = world.all.at(process.local_rank),
+                        .host = process.host},
+                       variables);
+  } else {
+    set_node_variables(process.node, world.nodes_in_world, variables);
+  }
   variables["MASTER_ADDR"] = world.master.host;
-  variables["MASTER_PORT"] = text(world.master.port);
+  variables["MASTER_PORT"] = fmt::format("{}", world.master.port);
 }
 
 /// Replaces references $(NAME), in the form that has them.

@@ -54,9 +54,8 @@ struct ProcessPlan {
 ///   Job::spare_nodes hosts stay free. A role with nodes 1:4 gets as many nodes as there is room
 ///   for, earlier roles first.
 ///   Environment: the variables of the job, then those of the role, then (decisions/0049):
-///     PEAL_ROLE, PEAL_ROLE_RANK; and in the world RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
-///     GROUP_RANK, GROUP_WORLD_SIZE, NODE_RANK, MASTER_ADDR, MASTER_PORT and Horovod's names.
-///     For these variables, a node counts as a host.
+///     PEAL_ROLE and PEAL_ROLE_RANK; and in the world MASTER_ADDR, MASTER_PORT, and the variables
+///     of a rank or of a node (rank_variables.h, processes_are_ranks). A node counts as a host.
 ///   The managed forms also set CLUSTER_SPEC and TF_CONFIG, unless the job sets them. Their ports
 ///   are 2222, and one more for each further node on a host.
 /// Errors: usage: not enough hosts; references $(NAME) that grow without bound.

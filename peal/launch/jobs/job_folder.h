@@ -34,6 +34,8 @@ class JobFolder final {
   std::string secret_file() const { return path_ / "secret"; }
   std::string state_file() const { return path_ / "state.json"; }
   std::string end_file() const { return path_ / "end.json"; }
+  /// What the launcher reports.
+  std::string launcher_log() const { return path_ / "launcher.log"; }
   std::string cancel_file() const { return path_ / "cancel.json"; }
   /// The folder for the logs of an attempt, for LaunchOptions::log_directory.
   std::string attempt_directory(int attempt) const;

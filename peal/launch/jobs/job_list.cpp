@@ -55,19 +55,6 @@ JobEntry entry_of(const JobFolder& folder) {
   return entry;
 }
 
-/// Renames first, so that no reader takes a half removed folder for a damaged job.
-void remove_folder(const JobFolder& folder) {
-  const std::filesystem::path hidden = folder.path().parent_path() / (".old." + folder.id());
-  std::error_code error;
-  std::filesystem::rename(folder.path(), hidden, error);
-  if (!error) std::filesystem::remove_all(hidden, error);
-  if (error && error != std::errc::no_such_file_or_directory) {
-    throw Error(
-        ErrorKind::kResource,
-        fmt::format("cannot remove {}: {}", printable(folder.path().string()), error.message()));
-  }
-}
-
 void remove_abandoned_folders(const std::filesystem::path& directory, WallTime now) {
   std::error_code error;
   std::vector<std::filesystem::path> abandoned;
@@ -84,6 +71,19 @@ void remove_abandoned_folders(const std::filesystem::path& directory, WallTime n
 }
 
 }  // namespace
+
+/// Renames first, so that no reader takes a half removed folder for a damaged job.
+void remove_job(const JobFolder& folder) {
+  const std::filesystem::path hidden = folder.path().parent_path() / (".old." + folder.id());
+  std::error_code error;
+  std::filesystem::rename(folder.path(), hidden, error);
+  if (!error) std::filesystem::remove_all(hidden, error);
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw Error(
+        ErrorKind::kResource,
+        fmt::format("cannot remove {}: {}", printable(folder.path().string()), error.message()));
+  }
+}
 
 std::vector<JobEntry> list_jobs(const std::filesystem::path& directory) {
   std::vector<JobEntry> entries;
@@ -105,7 +105,7 @@ std::vector<std::string> remove_ended_jobs(const std::filesystem::path& director
   std::vector<std::string> removed;
   for (const JobEntry& entry : list_jobs(directory)) {
     if (!entry.ended_at || now - *entry.ended_at < age) continue;
-    remove_folder(JobFolder(directory / entry.id));
+    remove_job(JobFolder(directory / entry.id));
     removed.push_back(entry.id);
   }
   remove_abandoned_folders(directory, now);

@@ -34,6 +34,9 @@ struct JobEntry {
 /// `directory`). Cost: a few small files for each job.
 std::vector<JobEntry> list_jobs(const std::filesystem::path& directory);
 
+/// Removes the folder of a job. Errors: resource.
+void remove_job(const JobFolder& folder);
+
 /// Removes the folders of jobs that have ended before `now - age`, and what killed submissions have
 /// left. Keeps damaged folders, and jobs whose state is not known. Returns the ids.
 /// Errors: resource (a folder cannot be removed).

@@ -27,7 +27,7 @@ struct RankPlace {
   Rank node = 0;
   std::string role{};
   int index = 0;
-  std::string label{};  // "[3] " if its node has several ranks
+  bool has_others = false;  // its node has several ranks
 };
 
 std::vector<RankPlace> places_of(const std::vector<RoleSize>& roles) {
@@ -36,13 +36,11 @@ std::vector<RankPlace> places_of(const std::vector<RoleSize>& roles) {
   for (const RoleSize& role : roles) {
     for (int index = 0; index < role.nodes; ++index, ++node) {
       for (int local = 0; local < role.ranks_per_node; ++local) {
-        const Rank rank = static_cast<Rank>(places.size());
-        const bool has_others = role.ranks_per_node > 1;
-        places.push_back({.rank = rank,
+        places.push_back({.rank = static_cast<Rank>(places.size()),
                           .node = node,
                           .role = role.name,
                           .index = index,
-                          .label = has_others ? fmt::format("[{}] ", rank) : std::string()});
+                          .has_others = role.ranks_per_node > 1});
       }
     }
   }
@@ -129,13 +127,9 @@ class Logs final {
   }
 
   void pass(const RankPlace& place, std::string_view line) {
-    std::string labelled;
-    if (!place.label.empty()) {
-      labelled = place.label;
-      labelled += line;
-      line = labelled;
-    }
-    sink_({.node = place.node, .role = place.role, .index = place.index, .text = line});
+    LogLine passed{.node = place.node, .role = place.role, .index = place.index, .text = line};
+    if (place.has_others) passed.rank = place.rank;
+    sink_(passed);
   }
 
   const JobFolder& folder_;

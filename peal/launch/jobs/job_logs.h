@@ -18,7 +18,7 @@ using HasEnded = std::function<bool()>;
 /// - With `follow`: begins with what exists of the last attempt, and continues with what is
 ///   written, also by later attempts, until the job has ended. May begin before the job starts.
 ///   With `query.attempt`: only that attempt, and still until the job has ended.
-/// Lines longer than 1 MB are cut. On nodes with several ranks, the text begins with "[rank] ".
+/// Lines longer than 1 MB are cut.
 /// Errors: usage (the job has no such rank or attempt), resource (a file is damaged or cannot be
 ///   read). Throws Interrupted, and what `sink` throws.
 /// Cost: with `follow`, one stat(2) for each log and a look at the records every 100 ms.

@@ -42,7 +42,9 @@ class JobLogsTest : public testing::Test {
   std::vector<std::string> lines(const LogQuery& query = {}) const {
     std::vector<std::string> lines;
     read_logs(folder_, query, [&](const LogLine& line) {
-      lines.push_back(fmt::format("{} {}-{}: {}", line.node, line.role, line.index, line.text));
+      const std::string rank = line.rank ? fmt::format(" [{}]", *line.rank) : "";
+      lines.push_back(
+          fmt::format("{} {}-{}{}: {}", line.node, line.role, line.index, rank, line.text));
     });
     return lines;
   }
@@ -63,9 +65,9 @@ TEST_F(JobLogsTest, LinesNameTheNodeAndOnSharedNodesTheRank) {
               ElementsAre("0 master-0: out",
                           "0 master-0: unfinished",
                           "0 master-0: err",
-                          "1 worker-0: [2] x",
-                          "2 worker-1: [4] y"));
-  EXPECT_THAT(lines({.rank = 4}), ElementsAre("2 worker-1: [4] y"));
+                          "1 worker-0 [2]: x",
+                          "2 worker-1 [4]: y"));
+  EXPECT_THAT(lines({.rank = 4}), ElementsAre("2 worker-1 [4]: y"));
   EXPECT_THAT(lines({.rank = 1}), IsEmpty());
 }
 
@@ -132,7 +134,7 @@ TEST_F(JobLogsTest, FollowingBeginsBeforeTheStartAndEndsWithTheJob) {
   EXPECT_THAT(following.wait_for_end(),
               testing::AllOf(testing::SizeIs(4),
                              testing::Contains("bc"),
-                             testing::Contains("[3] d"),
+                             testing::Contains("d"),
                              testing::Contains("the last words")));
 }
 

@@ -16,11 +16,6 @@ Json from_index(std::string_view name) {
   return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", kIndexPath}}}}}};
 }
 
-bool starts_ranks_itself(const Role& role) {
-  const auto& words = role.command;
-  return words.size() > 1 && words[0].ends_with("peal") && words[1] == "run";
-}
-
 /// The variables whose value is the rank of the node.
 std::vector<std::string> rank_names(const NodeGroup& group) {
   std::vector<std::string> names = {"RANK", "GROUP_RANK", "NODE_RANK"};
@@ -58,8 +53,7 @@ void add_local_ranks(Json& list, const NodeGroup& group, std::string_view id) {
 }  // namespace
 
 bool NodeGroup::is_rank() const {
-  return job.form == JobForm::kPeal && role().in_world && role().ranks_per_node == 1 &&
-         !starts_ranks_itself(role());
+  return role().ranks_per_node == 1 && processes_are_ranks(job, role());
 }
 
 std::string NodeGroup::name(std::string_view id) const {

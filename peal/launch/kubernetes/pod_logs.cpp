@@ -86,14 +86,15 @@ std::vector<std::optional<LogSource>> starts_of(const Node& node) {
                           name_of(node)));
 }
 
+void pass(const LogSource& source, std::string_view line, const LogSink& sink) {
+  sink({.node = source.node, .role = source.role, .index = source.index, .text = line});
+}
+
 /// Takes complete lines off the front of `rest`.
 void pass_lines(const LogSource& source, std::string& rest, const LogSink& sink) {
   std::size_t begin = 0;
   for (std::size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n', begin)) {
-    sink({source.node,
-          source.role,
-          source.index,
-          std::string_view(rest).substr(begin, end - begin)});
+    pass(source, std::string_view(rest).substr(begin, end - begin), sink);
     begin = end + 1;
   }
   rest.erase(0, begin);
@@ -101,7 +102,7 @@ void pass_lines(const LogSource& source, std::string& rest, const LogSink& sink)
 
 void pass_rest(const LogSource& source, std::string& rest, const LogSink& sink) {
   if (rest.empty()) return;
-  sink({source.node, source.role, source.index, rest});
+  pass(source, rest, sink);
   rest.clear();
 }
 

@@ -1,0 +1,153 @@
+#include "peal/cli/job_commands.h"
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "peal/base/duration_text.h"
+#include "peal/base/error.h"
+#include "peal/base/parse_number.h"
+#include "peal/base/printable.h"
+#include "peal/cli/job_output.h"
+#include "peal/cli/job_runner.h"
+#include "peal/cli/job_text.h"
+#include "peal/launch/jobs/job_folder.h"
+#include "peal/launch/jobs/job_list.h"
+
+namespace peal::cli {
+namespace {
+
+namespace records = launch::jobs;
+
+constexpr const char* kJobHelp = "The id of the job, or the beginning of the id";
+
+std::optional<int> count_of(const char* option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto number = try_parse_number<int>(text);
+  if (number && *number >= 0) return *number;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{} {}: it takes a number from 0", option, quoted_beginning(text)));
+}
+
+std::chrono::seconds age_of(const std::string& text) {
+  if (const auto age = try_parse_duration(text)) {
+    return std::chrono::duration_cast<std::chrono::seconds>(*age);
+  }
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("--remove-after {}: it takes a time such as 7d or 12h", quoted_beginning(text)));
+}
+
+/// A submitted job, and its runner.
+struct FoundJob {
+  records::JobFolder folder;
+  records::Submission submission;
+  std::unique_ptr<launch::Runner> runner;
+
+  std::string id() const { return folder.id(); }
+
+  /// After its end a job has the state that was recorded then, even if its engine has forgotten it.
+  launch::JobStatus status() const {
+    if (read_end(folder)) return status_of(folder);
+    launch::JobStatus status = runner->status(id());
+    if (!submission.launcher && has_ended(status.state)) {
+      write(folder, records::end_of(status, records::wall_time_now()));
+    }
+    return status;
+  }
+};
+
+FoundJob find(const std::string& text) {
+  records::JobFolder folder = records::find_job_folder(records::jobs_directory(), text);
+  records::Submission submission = read_submission(folder);
+  auto runner = make_runner(submission);
+  return {std::move(folder), std::move(submission), std::move(runner)};
+}
+
+}  // namespace
+
+JobCommands::JobCommands(CLI::App& app)
+    : status_(app.add_subcommand("status", "Show the state of a submitted job")),
+      logs_(app.add_subcommand("logs", "Show the output of a submitted job")),
+      cancel_(app.add_subcommand("cancel", "End submitted jobs")),
+      jobs_(app.add_subcommand("jobs", "List the submitted jobs")) {
+  status_->add_option("JOB", id_, kJobHelp)->required()->type_name("");
+  logs_->add_option("JOB", id_, kJobHelp)->required()->type_name("");
+  logs_->add_flag("-f,--follow", follows_, "Continue until the job has ended");
+  logs_->add_option("--rank", rank_, "Only this rank")->type_name("N");
+  logs_->add_option("--attempt", attempt_, "This attempt, from 0 (the last one)")->type_name("K");
+  cancel_->add_option("JOB", ids_, kJobHelp)->required()->type_name("");
+  for (CLI::App* command : {status_, jobs_}) {
+    command->add_flag("--json", as_json_, "Print JSON");
+  }
+  jobs_
+      ->add_option("--remove-after",
+                   remove_after_,
+                   "Remove the records and logs of jobs that have ended so long ago, such as 7d")
+      ->type_name("TIME");
+}
+
+bool JobCommands::were_asked_for() const {
+  return status_->parsed() || logs_->parsed() || cancel_->parsed() || jobs_->parsed();
+}
+
+int JobCommands::run() const {
+  if (status_->parsed()) return show_status();
+  if (logs_->parsed()) return show_logs();
+  if (cancel_->parsed()) return cancel();
+  return list();
+}
+
+int JobCommands::show_status() const {
+  const FoundJob job = find(id_);
+  const launch::JobStatus status = job.status();
+  const std::string text =
+      as_json_ ? status_json(job.submission, status) : status_text(job.submission, status);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+int JobCommands::show_logs() const {
+  const FoundJob job = find(id_);
+  launch::LogQuery query{.rank = count_of("--rank", rank_),
+                         .attempt = count_of("--attempt", attempt_)};
+  if (follows_) query.follow = launch::Follow::kUntilTheEnd;
+  return cli::show_logs(*job.runner, job.submission, query);
+}
+
+int JobCommands::cancel() const {
+  for (const std::string& text : ids_) {
+    const FoundJob job = find(text);
+    const launch::JobStatus status = job.status();
+    if (has_ended(status.state)) {
+      fmt::print("{} has ended already: {}\n", job.id(), name_of(status.state));
+      continue;
+    }
+    job.runner->cancel(job.id());
+    fmt::print("{} is being cancelled\n", job.id());
+  }
+  return 0;
+}
+
+int JobCommands::list() const {
+  const auto directory = records::jobs_directory();
+  if (!remove_after_.empty()) {
+    for (const std::string& id :
+         records::remove_ended_jobs(directory, age_of(remove_after_), records::wall_time_now())) {
+      fmt::print("removed {}\n", id);
+    }
+    return 0;
+  }
+  const auto jobs = records::list_jobs(directory);
+  if (jobs.empty() && !as_json_) {
+    fmt::print("no jobs in {}\n", printable(directory.string()));
+    return 0;
+  }
+  std::fputs((as_json_ ? list_json(jobs) : list_text(jobs)).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace peal::cli

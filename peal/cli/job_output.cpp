@@ -1,0 +1,85 @@
+#include "peal/cli/job_output.h"
+
+#include <signal.h>
+
+#include <cstdio>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "peal/cli/exit_codes.h"
+#include "peal/cli/job_text.h"
+#include "peal/cli/say.h"
+#include "peal/launch/report.h"
+
+namespace peal::cli {
+namespace {
+
+constexpr int kInterruptedByUser = launch::kSignalBase + SIGINT;
+
+volatile sig_atomic_t has_interrupted = 0;
+
+struct InterruptedByUser {};
+
+/// While it lives, Ctrl-C sets a flag instead of ending the program.
+class CatchCtrlC final {
+ public:
+  CatchCtrlC() {
+    has_interrupted = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) { has_interrupted = 1; };
+    ::sigaction(SIGINT, &action, &before_);
+  }
+  ~CatchCtrlC() { ::sigaction(SIGINT, &before_, nullptr); }
+  CatchCtrlC(const CatchCtrlC&) = delete;
+  CatchCtrlC& operator=(const CatchCtrlC&) = delete;
+
+  static void check() {
+    if (has_interrupted != 0) throw InterruptedByUser();
+  }
+
+ private:
+  struct sigaction before_ {};
+};
+
+bool has_several_ranks(const launch::jobs::Submission& submission) {
+  return submission.roles.size() > 1 || submission.roles.front().nodes > 1 ||
+         submission.roles.front().ranks_per_node > 1;
+}
+
+/// "[worker-1:3] "
+std::string label_of(const launch::LogLine& line) {
+  return line.rank ? fmt::format("[{}-{}:{}] ", line.role, line.index, *line.rank)
+                   : fmt::format("[{}-{}] ", line.role, line.index);
+}
+
+}  // namespace
+
+int show_logs(launch::Runner& runner,
+              const launch::jobs::Submission& submission,
+              launch::LogQuery query) {
+  const CatchCtrlC guard;
+  query.interrupt = CatchCtrlC::check;
+  const bool is_labelled = has_several_ranks(submission);
+  try {
+    runner.logs(submission.id, query, [&](const launch::LogLine& line) {
+      fmt::print("{}{}\n", is_labelled ? label_of(line) : "", line.text);
+      std::fflush(stdout);
+    });
+  } catch (const Interrupted&) {
+    say(fmt::format("peal: the job goes on; peal cancel {} ends it\n", submission.id));
+    return kInterruptedByUser;
+  }
+  return 0;
+}
+
+int stream(launch::Runner& runner, const launch::jobs::Submission& submission) {
+  const int code = show_logs(runner, submission, {.follow = launch::Follow::kUntilTheEnd});
+  if (code != 0) return code;
+  const launch::JobStatus status = runner.status(submission.id);
+  say(fmt::format("peal: {}\n", end_sentence(status)));
+  if (status.exit_code) return *status.exit_code;
+  return status.state == launch::JobState::kSucceeded ? 0 : kFailure;
+}
+
+}  // namespace peal::cli

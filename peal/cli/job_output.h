@@ -1,0 +1,21 @@
+// The output of a submitted job on this terminal: for `peal logs`, and for `peal submit
+// --stream-logs`.
+#pragma once
+
+#include "peal/launch/jobs/job_records.h"
+#include "peal/launch/runner.h"
+
+namespace peal::cli {
+
+/// Writes the lines that the query selects to stdout, with "[worker-1] " before each line if the
+/// job has several ranks, or "[worker-1:3] " if its nodes have several. After Ctrl-C, returns 130,
+/// and the job goes on. Errors: of Runner::logs.
+int show_logs(launch::Runner& runner,
+              const launch::jobs::Submission& submission,
+              launch::LogQuery query);
+
+/// Shows the output until the job has ended, and then how it has ended. Returns the exit code of
+/// the job; 130 after Ctrl-C.
+int stream(launch::Runner& runner, const launch::jobs::Submission& submission);
+
+}  // namespace peal::cli

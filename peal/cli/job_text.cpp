@@ -1,0 +1,175 @@
+#include "peal/cli/job_text.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "peal/base/printable.h"
+
+namespace peal::cli {
+namespace {
+
+using launch::jobs::JobEntry;
+using launch::jobs::WallTime;
+using Json = nlohmann::ordered_json;
+using Row = std::vector<std::string>;
+
+std::string local_time(WallTime time) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}",
+                     fmt::localtime(std::chrono::system_clock::to_time_t(time)));
+}
+
+/// In UTC.
+std::string iso_time(WallTime time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+}
+
+/// Columns with two spaces between them. The last one has no fixed width.
+std::string table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string state_text(launch::JobState state, const std::string& engine_state) {
+  if (engine_state.empty()) return fmt::format("{}", name_of(state));
+  return fmt::format("{} ({})", name_of(state), printable_line(engine_state));
+}
+
+Row row_of(const launch::NodeStatus& node) {
+  return {fmt::format("{}-{}", node.role, node.index),
+          state_text(node.state, node.engine_state),
+          node.exit_code ? fmt::format("{}", *node.exit_code) : "-",
+          node.host.empty() ? "-" : printable_line(node.host),
+          printable_line(node.reason)};
+}
+
+Json json_of(const launch::NodeStatus& node) {
+  Json json = {{"role", node.role},
+               {"index", node.index},
+               {"state", name_of(node.state)},
+               {"engine_state", node.engine_state},
+               {"reason", node.reason},
+               {"attempt", node.attempt},
+               {"engine_name", node.engine_name},
+               {"host", node.host}};
+  json["exit_code"] = node.exit_code ? Json(*node.exit_code) : Json();
+  return json;
+}
+
+/// ASCII only, since a terminal may show the text.
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+void add_line(std::string& text, std::string_view name, const std::string& value) {
+  if (!value.empty()) text += fmt::format("{:<10} {}\n", name, value);
+}
+
+}  // namespace
+
+std::string end_sentence(const launch::JobStatus& status) {
+  const std::string& why = status.first_failure.empty() ? status.reason : status.first_failure;
+  return fmt::format(
+      "{} {}{}", status.id, name_of(status.state), why.empty() ? "" : ": " + printable(why));
+}
+
+std::string status_text(const launch::jobs::Submission& submission,
+                        const launch::JobStatus& status) {
+  std::string text;
+  add_line(text, "job", status.id);
+  add_line(text, "state", state_text(status.state, status.engine_state));
+  add_line(text, "reason", printable_line(status.reason));
+  add_line(text, "failure", printable_line(status.first_failure));
+  add_line(text, "exit code", status.exit_code ? fmt::format("{}", *status.exit_code) : "");
+  const std::string engine_id = submission.engine_id == status.id ? "" : submission.engine_id;
+  add_line(text,
+           "runner",
+           submission.runner + (engine_id.empty() ? "" : fmt::format(" ({})", engine_id)));
+  add_line(text,
+           "submitted",
+           fmt::format("{} on {}", local_time(submission.submitted_at), submission.host));
+  if (status.nodes.empty()) return text;
+  std::vector<Row> rows = {{"node", "state", "exit", "host", "reason"}};
+  for (const launch::NodeStatus& node : status.nodes) rows.push_back(row_of(node));
+  const int attempt = status.nodes.front().attempt;
+  if (attempt > 0) add_line(text, "restarts", fmt::format("{}", attempt));
+  return text + "\n" + table(rows);
+}
+
+std::string status_json(const launch::jobs::Submission& submission,
+                        const launch::JobStatus& status) {
+  Json nodes = Json::array();
+  for (const launch::NodeStatus& node : status.nodes) nodes.push_back(json_of(node));
+  Json json = {{"id", status.id},
+               {"name", submission.name},
+               {"runner", submission.runner},
+               {"engine_id", submission.engine_id},
+               {"state", name_of(status.state)},
+               {"engine_state", status.engine_state},
+               {"reason", status.reason},
+               {"first_failure", status.first_failure},
+               {"submitted_at", iso_time(submission.submitted_at)}};
+  json["exit_code"] = status.exit_code ? Json(*status.exit_code) : Json();
+  json["nodes"] = std::move(nodes);
+  return text_of(json);
+}
+
+std::string list_text(std::span<const JobEntry> jobs) {
+  std::vector<Row> rows = {{"job", "state", "runner", "nodes", "submitted", "reason"}};
+  for (const JobEntry& job : jobs) {
+    if (!job.damage.empty()) {
+      rows.push_back(
+          {job.id, "damaged", "-", "-", local_time(job.submitted_at), printable_line(job.damage)});
+      continue;
+    }
+    const std::string& why =
+        job.status.first_failure.empty() ? job.status.reason : job.status.first_failure;
+    rows.push_back({job.id,
+                    state_text(job.status.state, job.status.engine_state),
+                    job.runner,
+                    fmt::format("{}", job.nodes),
+                    local_time(job.submitted_at),
+                    printable_line(why)});
+  }
+  return table(rows);
+}
+
+std::string list_json(std::span<const JobEntry> jobs) {
+  Json list = Json::array();
+  for (const JobEntry& job : jobs) {
+    Json json = {{"id", job.id},
+                 {"name", job.name},
+                 {"runner", job.runner},
+                 {"state", name_of(job.status.state)},
+                 {"reason", job.status.reason},
+                 {"first_failure", job.status.first_failure},
+                 {"nodes", job.nodes},
+                 {"submitted_at", iso_time(job.submitted_at)},
+                 {"damage", job.damage}};
+    json["exit_code"] = job.status.exit_code ? Json(*job.status.exit_code) : Json();
+    json["ended_at"] = job.ended_at ? Json(iso_time(*job.ended_at)) : Json();
+    list.push_back(std::move(json));
+  }
+  return text_of(list);
+}
+
+}  // namespace peal::cli

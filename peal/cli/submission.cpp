@@ -1,0 +1,119 @@
+#include "peal/cli/submission.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "peal/base/error.h"
+#include "peal/base/printable.h"
+#include "peal/cli/job_output.h"
+#include "peal/cli/job_runner.h"
+#include "peal/cli/say.h"
+#include "peal/launch/job_context.h"
+#include "peal/launch/jobs/job_folder.h"
+#include "peal/launch/jobs/job_list.h"
+#include "peal/launch/submitted/launcher_options.h"
+
+namespace peal::cli {
+namespace {
+
+using launch::jobs::JobFolder;
+using launch::jobs::Submission;
+
+Error wrong_runner(const std::string& text) { return {ErrorKind::kUsage, text}; }
+
+/// Nothing starts on this machine unless the user has said so.
+void check_runner_of(const SubmitRequest& request) {
+  if (request.to.empty()) {
+    throw wrong_runner(
+        fmt::format("what starts the job? Name it with --to: {}; or see the job with --print or "
+                    "--dry-run",
+                    fmt::join(launch::kRunnerNames, ", ")));
+  }
+  const bool takes_hosts = request.to == "ssh";
+  if (takes_hosts && request.hosts.empty()) {
+    throw wrong_runner("--to ssh needs hosts: name them with -H host1,host2 or --hostfile FILE");
+  }
+  if (!takes_hosts && !request.hosts.empty()) {
+    throw wrong_runner(fmt::format(
+        "--to {} takes no hosts: leave out -H and --hostfile, or use --to ssh", request.to));
+  }
+}
+
+void check_job_for(const SubmitRequest& request) {
+  if (request.to == "kubernetes") return;
+  for (const launch::Role& role : request.job.roles) {
+    if (role.image.empty()) continue;
+    throw wrong_runner(fmt::format(
+        "the role {} has an image, and --to {} starts no containers yet", role.name, request.to));
+  }
+  if (!request.job.files.empty()) {
+    throw wrong_runner(
+        fmt::format("the job has files, and --to {} does not copy files yet: put them into a "
+                    "folder that all hosts share",
+                    request.to));
+  }
+  if (!request.hosts.empty()) {
+    plan_processes(request.job, request.hosts, {});  // throws if there are too few hosts
+  }
+}
+
+std::vector<std::string> runner_options(const SubmitRequest& request) {
+  if (request.to == "kubernetes") {
+    const auto own = request.job.engine_options.find("kubernetes");
+    std::vector<std::string> options;
+    if (own != request.job.engine_options.end()) options = own->second;
+    if (request.is_train_job) options.emplace_back("--train-job");
+    return options;
+  }
+  launch::submitted::LauncherOptions options{.peal = request.peal_path};
+  for (const launch::JobHost& host : request.hosts) {
+    options.hosts.push_back({host.name, host.slots});
+  }
+  return encode(options);
+}
+
+/// Names the directory of the job, since the launcher may have another one.
+launch::Job placed(launch::Job job, const std::string& here) {
+  if (job.directory.empty()) job.directory = here;
+  return job;
+}
+
+}  // namespace
+
+int submit(const SubmitRequest& request) {
+  check_runner_of(request);
+  check_job_for(request);
+  const std::string here = std::filesystem::current_path().string();
+  const bool is_kubernetes = request.to == "kubernetes";
+  Submission submission{.runner = request.to,
+                        .runner_options = runner_options(request),
+                        .directory = here,
+                        .command_line = launch::jobs::without_secrets(request.command_line)};
+  const auto runner = make_runner(submission);
+  const launch::Job job = is_kubernetes ? request.job : placed(request.job, here);
+  const JobFolder folder =
+      launch::jobs::make_job_folder(launch::jobs::jobs_directory(), {job, submission, {}});
+  try {
+    const std::string engine_id =
+        runner->start(job,
+                      {.id = folder.id(),
+                       .secret = is_kubernetes ? launch::make_job_context().job.secret : Secret()});
+    submission = read_submission(folder);
+    submission.engine_id = engine_id;
+    if (is_kubernetes) submission.launcher.reset();
+    write(folder, submission);
+  } catch (...) {
+    launch::jobs::remove_job(folder);
+    throw;
+  }
+  if (!request.stream_logs) fmt::print("{}\n", folder.id());
+  say(fmt::format("peal: submitted {0}; see it with\n  peal status {0}\n  peal logs -f {0}\n",
+                  folder.id()));
+  return request.stream_logs ? stream(*runner, submission) : 0;
+}
+
+}  // namespace peal::cli

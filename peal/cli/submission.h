@@ -1,0 +1,15 @@
+// Starts a job for `peal submit`.
+#pragma once
+
+#include "peal/cli/submit_command.h"
+
+namespace peal::cli {
+
+/// Makes the folder of the job, starts the job, and prints its id to stdout and the next commands
+/// to stderr. With SubmitRequest::stream_logs, shows the output of the job until it has ended
+/// instead of the id.
+/// Returns 0; with stream_logs, the exit code of the job, and 130 after Ctrl-C (the job goes on).
+/// Errors: usage (the runner is missing or does not fit), resource (the engine refuses the job).
+int submit(const SubmitRequest& request);
+
+}  // namespace peal::cli

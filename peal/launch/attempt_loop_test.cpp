@@ -1,0 +1,125 @@
+#include "peal/launch/attempt_loop.h"
+
+#include <signal.h>
+
+#include <deque>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace peal::launch {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const AttemptRules kFastRules{.least_ranks = 2,
+                              .most_ranks = 2,
+                              .restarts = {.most = 2, .first_pause = milliseconds(1)},
+                              .host_timeout = milliseconds(50)};
+
+/// A job whose attempts end as the test says.
+class FakeJob final : public AttemptedJob {
+ public:
+  explicit FakeJob(std::deque<AttemptEnd> ends) : ends_(std::move(ends)) {}
+
+  AttemptEnd run(const BeginAttempt& attempt, int number) override {
+    numbers.push_back(number);
+    hosts.push_back(attempt.hosts.empty() ? "" : attempt.hosts.front().name);
+    const AttemptEnd end = ends_.front();
+    if (ends_.size() > 1) ends_.pop_front();
+    return end;
+  }
+  void tell(const std::string& sentence) override { told.push_back(sentence); }
+  int look() override { return code_of_look; }
+
+  std::vector<int> numbers{};
+  std::vector<std::string> hosts{};
+  std::vector<std::string> told{};
+  int code_of_look = 0;
+
+ private:
+  std::deque<AttemptEnd> ends_;
+};
+
+AttemptEnd failure(int code) { return {.exit_code = code, .next = AfterAttempt::kRestart}; }
+
+int run_here(FakeJob& job) { return run_attempts({}, kFastRules, slots_of, job); }
+
+TEST(AttemptLoopTest, AJobThatEndsWellRunsOnce) {
+  FakeJob job({AttemptEnd{.exit_code = 0}});
+  EXPECT_EQ(run_here(job), 0);
+  EXPECT_THAT(job.numbers, ElementsAre(0));
+  EXPECT_THAT(job.told, ElementsAre());
+}
+
+TEST(AttemptLoopTest, AFailedJobStartsAgainUntilItsLimit) {
+  FakeJob job({failure(7), failure(8), failure(9), failure(10)});
+  EXPECT_EQ(run_here(job), 9);
+  EXPECT_THAT(job.numbers, ElementsAre(0, 1, 2));
+  EXPECT_THAT(job.told, ElementsAre("restart 1 of 2", "restart 2 of 2"));
+}
+
+TEST(AttemptLoopTest, ARestartMaySucceed) {
+  FakeJob job({failure(7), {.exit_code = 0}});
+  EXPECT_EQ(run_here(job), 0);
+}
+
+TEST(AttemptLoopTest, AnotherHostReplacesARefusedOneWithoutARestart) {
+  FakeJob job({{.exit_code = 1, .next = AfterAttempt::kRetry, .lost = {{"a", "refused"}}},
+               {.exit_code = 0}});
+  const AttemptState hosts{.hosts = {{.host = {"a", 2}}, {.host = {"b", 2}}}};
+  EXPECT_EQ(run_attempts(hosts, kFastRules, slots_of, job), 0);
+  EXPECT_THAT(job.hosts, ElementsAre("a", "b"));
+  EXPECT_THAT(job.numbers, ElementsAre(0, 0));
+}
+
+TEST(AttemptLoopTest, AJobWithoutUsableHostsGivesUpAndSaysWhy) {
+  FakeJob job({{.exit_code = 1, .next = AfterAttempt::kRetry, .lost = {{"a", "refused"}}}});
+  const AttemptState hosts{.hosts = {{.host = {"a", 2}}}, .waiting_since = Clock::now()};
+  EXPECT_EQ(run_attempts(hosts, kFastRules, slots_of, job), 1);
+  EXPECT_THAT(job.told, ElementsAre(HasSubstr("the job ends: there is room for 0 ranks")));
+  EXPECT_THAT(job.told.front(), HasSubstr("a: refused"));
+}
+
+TEST(AttemptLoopTest, ARequestEndsTheJobDuringAPause) {
+  FakeJob job({failure(7)});
+  job.code_of_look = 143;
+  EXPECT_EQ(run_here(job), 143);
+  EXPECT_THAT(job.numbers, ElementsAre(0));
+}
+
+TEST(AttemptLoopTest, OnlyFailuresOfTheProgramMayBeFollowedByARestart) {
+  const auto next_after = [](const std::function<void(LaunchReport&)>& change) {
+    LaunchReport report;
+    report.ends.push_back({.rank = 0, .status = 3 << 8});
+    change(report);
+    return end_of(report).next;
+  };
+  EXPECT_EQ(next_after([](auto&) {}), AfterAttempt::kRestart);
+  EXPECT_EQ(next_after([](auto& report) { report.signal = SIGTERM; }), AfterAttempt::kEnd);
+  EXPECT_EQ(next_after([](auto& report) { report.was_cancelled = true; }), AfterAttempt::kEnd);
+  EXPECT_EQ(next_after([](auto& report) { report.time_limit = Timeout(1); }), AfterAttempt::kEnd);
+  EXPECT_EQ(next_after([](auto& report) { report.output_closed = true; }), AfterAttempt::kEnd);
+  EXPECT_EQ(next_after([](auto& report) { report.start_failure = StartFailure(); }),
+            AfterAttempt::kEnd);
+}
+
+TEST(AttemptLoopTest, ACancelledLaunchHasTheCodeOfSigterm) {
+  LaunchReport report;
+  report.was_cancelled = true;
+  report.ends.push_back({.rank = 0, .status = SIGKILL, .ended_by = EndedBy::kKill});
+  EXPECT_EQ(end_of(report).exit_code, 128 + SIGTERM);
+}
+
+TEST(AttemptLoopTest, LostHostsAreNamedWithTheirReason) {
+  LaunchReport report;
+  report.ends.push_back({.rank = 0, .status = SIGKILL, .host = "a", .lost = "silent"});
+  report.ends.push_back({.rank = 1, .status = 0, .host = "b"});
+  EXPECT_THAT(end_of(report).lost, ElementsAre(testing::Pair("a", "silent")));
+}
+
+}  // namespace
+}  // namespace peal::launch

@@ -1,0 +1,322 @@
+#include "peal/launch/submitted/job_launcher.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/config/environment.h"
+#include "peal/launch/agents/agent_guard.h"
+#include "peal/launch/agents/machine_variables.h"
+#include "peal/launch/agents/run_on_hosts.h"
+#include "peal/launch/attempt_loop.h"
+#include "peal/launch/flights.h"
+#include "peal/launch/inherited.h"
+#include "peal/launch/job/rank_variables.h"
+#include "peal/launch/launcher.h"
+#include "peal/launch/outputs.h"
+#include "peal/launch/post_mortem.h"
+#include "peal/launch/submitted/job_ranks.h"
+#include "peal/launch/submitted/job_record.h"
+#include "peal/launch/submitted/launcher_options.h"
+#include "peal/rendezvous/slurm_allocation.h"
+
+namespace peal::launch::submitted {
+namespace {
+
+constexpr int kTimedOut = 124;  // as timeout(1)
+constexpr int kCancelled = kSignalBase + SIGTERM;
+
+void say(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+agents::EngineOptions engine_of(const Job& job,
+                                const jobs::Submission& submission,
+                                const LauncherOptions& given) {
+  agents::EngineOptions engine{.engine = agents::Engine::kThisMachine, .peal = given.peal};
+  if (submission.runner == "ssh") engine.engine = agents::Engine::kSsh;
+  if (submission.runner == "slurm") engine.engine = agents::Engine::kSlurm;
+  if (engine.peal.empty()) engine.peal = std::filesystem::read_symlink("/proc/self/exe").string();
+  const auto own = job.engine_options.find(submission.runner);
+  if (own != job.engine_options.end() && engine.engine == agents::Engine::kSsh) {
+    engine.options = own->second;
+  }
+  return engine;
+}
+
+std::vector<HostSlots> nodes_of_the_allocation() {
+  const auto allocation = rendezvous::read_slurm_allocation(process_environment());
+  if (!allocation) {
+    throw Error(ErrorKind::kUsage,
+                "this process is not the batch script of a job of Slurm; submit the job with "
+                "peal submit --to slurm");
+  }
+  std::vector<HostSlots> hosts;
+  for (const rendezvous::AllocatedNode& node : allocation->nodes) {
+    hosts.push_back({node.name, node.tasks});
+  }
+  return hosts;
+}
+
+std::vector<HostSlots> hosts_for(const Job& job,
+                                 const jobs::Submission& submission,
+                                 const LauncherOptions& given) {
+  if (submission.runner == "slurm") return nodes_of_the_allocation();
+  if (!given.hosts.empty()) return given.hosts;
+  return {{kDefaultHost, rank_count(job)}};
+}
+
+std::vector<JobHost> as_job_hosts(std::span<const HostSlots> hosts) {
+  std::vector<JobHost> result;
+  for (const HostSlots& host : hosts) result.push_back({host.name, host.slots});
+  return result;
+}
+
+/// Each attempt takes the hosts that it needs, so those that remain are the spare ones.
+Job without_spares(Job job) {
+  job.spare_nodes = 0;
+  return job;
+}
+
+class JobLauncher final : public AttemptedJob {
+ public:
+  JobLauncher(const jobs::JobFolder& folder, const std::string& version);
+  int run_to_the_end();
+
+  AttemptEnd run(const BeginAttempt& attempt, int number) override;
+  void tell(const std::string& sentence) override;
+  int look() override;
+
+ private:
+  ProcessPlan plan(std::span<const HostSlots> hosts, const MasterAddress& master) const;
+  int room_for(std::span<const HostSlots> hosts) const;
+  AttemptRules rules() const;
+  std::optional<Timeout> time_left() const;
+  agents::AgentsOptions agents_options(const std::string& id) const;
+  AttemptEnd refuse(const agents::Refusal& refusal, int number);
+  AttemptEnd start(const BeginAttempt& attempt,
+                   int number,
+                   const NewJobContext& made,
+                   agents::Agents& agents);
+  LaunchOptions options_of(const ProcessPlan& plan, int number) const;
+  AttemptEnd report(LaunchReport& report,
+                    const Flights& flights,
+                    const std::string& id,
+                    const LaunchOptions& options);
+  void finish(int exit_code);
+
+  const jobs::JobFolder folder_;
+  const jobs::Submission submission_;
+  const Job job_;
+  const std::string version_;
+  JobRecord record_;
+  const LauncherOptions given_;
+  const Variables inherited_;
+  const TimePoint start_ = Clock::now();
+  jobs::JobEnd end_;  // of the last attempt
+};
+
+Variables inherited_variables() {
+  Variables variables = without_those_of_a_rank(process_variables());
+  remove_rank_variables(variables);
+  return part_of(variables, agents::Part::kJob);
+}
+
+JobLauncher::JobLauncher(const jobs::JobFolder& folder, const std::string& version)
+    : folder_(folder),
+      submission_(read_submission(folder)),
+      job_(without_spares(read_job(folder))),
+      version_(version),
+      record_(folder),
+      given_(decode_launcher_options(submission_.runner_options)),
+      inherited_(inherited_variables()) {}
+
+int JobLauncher::run_to_the_end() {
+  int exit_code = 1;
+  try {
+    AttemptState state{.hosts = {}, .waiting_since = Clock::now()};
+    for (const HostSlots& host : hosts_for(job_, submission_, given_)) {
+      state.hosts.push_back({host});
+    }
+    exit_code = run_attempts(
+        std::move(state),
+        rules(),
+        [this](std::span<const HostSlots> hosts) { return room_for(hosts); },
+        *this);
+  } catch (const Error& error) {
+    end_ = {.first_failure = error.what()};
+  }
+  finish(exit_code);
+  return exit_code;
+}
+
+AttemptRules JobLauncher::rules() const {
+  AttemptRules rules{.restarts = job_.restarts, .host_timeout = job_.start_timeout};
+  rules.least_ranks = rules.most_ranks = 0;
+  for (const Role& role : job_.roles) {
+    rules.least_ranks += role.nodes.least * role.ranks_per_node;
+    rules.most_ranks += role.nodes.most * role.ranks_per_node;
+  }
+  return rules;
+}
+
+ProcessPlan JobLauncher::plan(std::span<const HostSlots> hosts, const MasterAddress& master) const {
+  return plan_processes(job_, as_job_hosts(hosts), master);
+}
+
+int JobLauncher::room_for(std::span<const HostSlots> hosts) const {
+  try {
+    return static_cast<int>(plan(hosts, {}).processes.size());
+  } catch (const Error&) {  // too few hosts
+    return 0;
+  }
+}
+
+std::optional<Timeout> JobLauncher::time_left() const {
+  if (!job_.max_run_time) return std::nullopt;
+  return Deadline(start_ + *job_.max_run_time).left();
+}
+
+int JobLauncher::look() {
+  if (record_.look()) return kCancelled;
+  const auto left = time_left();
+  return left && left->count() == 0 ? kTimedOut : 0;
+}
+
+void JobLauncher::tell(const std::string& sentence) {
+  say(fmt::format("peal: {}\n", sentence));
+  record_.wait(sentence);
+  if (end_.first_failure.empty()) end_.first_failure = sentence;
+}
+
+agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {
+  Variables environment = inherited_;
+  for (const auto& [name, value] : job_.env) environment.insert_or_assign(name, value);
+  return {.engine = engine_of(job_, submission_, given_),
+          .begin = {.job = id,
+                    .commands = {},
+                    .environment = std::move(environment),
+                    .directory = job_.directory.empty() ? submission_.directory : job_.directory,
+                    .grace = job_.grace,
+                    .silence = agents::kAgentPatience},
+          .version = version_,
+          .patience = {.start = job_.start_timeout}};
+}
+
+AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int number) {
+  const ProcessPlan planned = plan(attempt.hosts, {});
+  record_.begin(number, planned);
+  const NewJobContext made = make_job_context();
+  agents::Agents agents(agents_options(made.job.id));
+  for (const std::string& host : hosts_of(planned)) agents.add(host, commands_on(host, planned));
+  if (!agents.await_all([this] { return look() != 0; })) return {.exit_code = look()};
+  if (const auto refusal = refusal_of(agents)) return refuse(*refusal, number);
+  return start(attempt, number, made, agents);
+}
+
+/// Spare hosts, and hosts that become free, may replace the refused ones.
+AttemptEnd JobLauncher::refuse(const agents::Refusal& refusal, int number) {
+  say("peal: " + refusal.text);
+  end_ = {.first_failure = refusal.text};
+  while (end_.first_failure.ends_with('\n')) end_.first_failure.pop_back();
+  return {.exit_code = refusal.exit_code,
+          .next = number > 0 ? AfterAttempt::kRetry : AfterAttempt::kEnd,
+          .lost = refusal.hosts};
+}
+
+LaunchOptions JobLauncher::options_of(const ProcessPlan& plan, int number) const {
+  LaunchOptions options{.command = {},
+                        .ranks = static_cast<int>(plan.processes.size()),
+                        .labels = Labels::kNone,
+                        .variables = {},
+                        .log_directory = folder_.attempt_directory(number),
+                        .time_limit = time_left(),
+                        .grace = job_.grace};
+  for (const PlannedProcess& process : plan.processes) {
+    options.hidden_out.push_back(process.rank);
+    options.hidden_err.push_back(process.rank);
+    if (process.role == job_.success_role) options.deciding.push_back(process.rank);
+  }
+  return options;
+}
+
+AttemptEnd JobLauncher::start(const BeginAttempt& attempt,
+                              int number,
+                              const NewJobContext& made,
+                              agents::Agents& agents) {
+  std::vector<agents::Ready> hosts;
+  std::map<std::string, agents::Ready> facts;
+  for (int i = 0; i < agents.count(); ++i) {
+    hosts.push_back(agents.host(i).facts());
+    facts.emplace(agents.host(i).name(), hosts.back());
+  }
+  const MasterAddress master{agents::address_of_rank_0(hosts), hosts.front().port};
+  const ProcessPlan planned = plan(attempt.hosts, master);
+  const auto ranks = job_ranks(job_, planned, made.job, number, facts, inherited_);
+  const LaunchOptions options = options_of(planned, number);
+  const Flights flights({});
+  LaunchReport result = launch::run(
+      options,
+      ranks,
+      target_of(STDOUT_FILENO),
+      target_of(STDERR_FILENO),
+      [&](const sigset_t& /*mask*/) {
+        return std::make_unique<agents::AgentGuard>(agents, Starts::kAtOnce);
+      },
+      {.folder = flights.folder(), .job = made.job.id},
+      &record_);
+  if (!all_went_well(result)) {
+    agents.collect_records(flights.folder(), options.ranks, agents::kRecordsLimit);
+  }
+  return report(result, flights, made.job.id, options);
+}
+
+AttemptEnd JobLauncher::report(LaunchReport& report,
+                               const Flights& flights,
+                               const std::string& id,
+                               const LaunchOptions& options) {
+  report.post_mortem = examine(report, flights.place(), id, options);
+  say(describe(report));
+  end_ = {};
+  if (const ProcessEnd* failure = main_failure(report)) {
+    end_.first_failure = record_.describe(*failure);
+    if (report.post_mortem) end_.reason = report.post_mortem->sentence;
+  } else if (report.start_failure || report.guard_lost || report.signal != 0) {
+    end_.first_failure = describe(report);
+  }
+  return end_of(report);
+}
+
+void JobLauncher::finish(int exit_code) {
+  end_.exit_code = exit_code;
+  end_.state = exit_code == 0 ? JobState::kSucceeded : JobState::kFailed;
+  if (exit_code == kCancelled && record_.is_cancelled()) {
+    end_ = {
+        .state = JobState::kCancelled, .reason = "a user has cancelled it", .exit_code = exit_code};
+  }
+  if (exit_code == kTimedOut && time_left() == Timeout(0)) {
+    end_ = {
+        .state = JobState::kCancelled,
+        .reason = fmt::format("it ran longer than max_run_time, {} s", job_.max_run_time->count()),
+        .exit_code = exit_code};
+  }
+  record_.finish(end_);
+}
+
+}  // namespace
+
+int run_submitted_job(const jobs::JobFolder& folder, const std::string& version) {
+  return JobLauncher(folder, version).run_to_the_end();
+}
+
+}  // namespace peal::launch::submitted

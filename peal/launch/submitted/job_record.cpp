@@ -1,0 +1,140 @@
+#include "peal/launch/submitted/job_record.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+
+namespace peal::launch::submitted {
+namespace {
+
+/// Of a job with many ranks, the ends of all ranks come at once.
+constexpr Timeout kBetweenStates{200};
+
+}  // namespace
+
+JobRecord::JobRecord(jobs::JobFolder folder) : folder_(std::move(folder)) {
+  state_.launcher = jobs::this_process();
+  state_.started_at = state_.written_at = jobs::wall_time_now();
+  write(folder_, state_);
+  written_ = Clock::now();
+}
+
+void JobRecord::begin(int attempt, const ProcessPlan& plan) {
+  state_.state = JobState::kPreparing;
+  state_.reason = "its launcher connects with the hosts";
+  state_.attempt = attempt;
+  state_.nodes.clear();
+  node_of_rank_.clear();
+  running_.clear();
+  std::string role;
+  int index = 0;
+  for (const PlannedProcess& process : plan.processes) {
+    if (process.node == static_cast<int>(state_.nodes.size())) {
+      index = process.role == role ? index + 1 : 0;
+      role = process.role;
+      state_.nodes.push_back({.role = role,
+                              .index = index,
+                              .state = JobState::kPreparing,
+                              .attempt = attempt,
+                              .host = process.host});
+      running_.push_back(0);
+    }
+    node_of_rank_.push_back(state_.nodes.size() - 1);
+    ++running_.back();
+  }
+  write_later();
+  write_if_due();
+}
+
+void JobRecord::wait(const std::string& reason) {
+  state_.state = JobState::kPreparing;
+  state_.reason = reason;
+  write_later();
+}
+
+void JobRecord::started() {
+  state_.state = JobState::kRunning;
+  state_.reason.clear();
+  for (NodeStatus& node : state_.nodes) node.state = JobState::kRunning;
+  write_later();
+}
+
+NodeStatus& JobRecord::node_of(Rank rank) {
+  return state_.nodes[node_of_rank_[static_cast<std::size_t>(rank)]];
+}
+
+/// A node has the state of its first failure; of processes that the launcher has ended, if there is
+/// none; and has succeeded after all its processes have.
+void JobRecord::ended(const ProcessEnd& end) {
+  NodeStatus& node = node_of(end.rank);
+  const int left = --running_[node_of_rank_[static_cast<std::size_t>(end.rank)]];
+  if (failed_by_itself(end) && node.state != JobState::kFailed) {
+    node.state = JobState::kFailed;
+    node.reason = fmt::format(
+        "rank {} {}", end.rank, end.lost.empty() ? how_it_ended(end) : "was lost: " + end.lost);
+    node.exit_code = shell_code(end.status);
+  } else if (failed(end.status) && node.state == JobState::kRunning) {
+    node.state = JobState::kCancelled;
+    node.reason = "its launcher has ended it";
+  } else if (left == 0 && node.state == JobState::kRunning) {
+    node.state = JobState::kSucceeded;
+    node.exit_code = 0;
+  }
+  write_later();
+}
+
+bool JobRecord::look() {
+  const TimePoint now = Clock::now();
+  if (now - looked_ >= kBetweenStates && !is_cancelled_) {
+    looked_ = now;
+    try {
+      is_cancelled_ = read_cancel_request(folder_).has_value();
+    } catch (const Error&) {  // a half-written or damaged request; the user may repeat it
+    }
+    if (is_cancelled_) {
+      state_.state = JobState::kCancelling;
+      write_later();
+    }
+  }
+  write_if_due();
+  return is_cancelled_;
+}
+
+void JobRecord::write_if_due() {
+  const TimePoint now = Clock::now();
+  const auto pause = has_changed_ ? Timeout(kBetweenStates) : Timeout(jobs::kStateEvery);
+  if (now - written_ < pause) return;
+  written_ = now;
+  state_.written_at = jobs::wall_time_now();
+  try {
+    write(folder_, state_);
+    has_changed_ = false;
+  } catch (const Error&) {  // tried again after the pause
+  }
+}
+
+std::string JobRecord::describe(const ProcessEnd& end) const {
+  const NodeStatus& node = state_.nodes[node_of_rank_[static_cast<std::size_t>(end.rank)]];
+  return fmt::format("rank {} ({} {} on {}) {}",
+                     end.rank,
+                     node.role,
+                     node.index,
+                     node.host,
+                     end.lost.empty() ? how_it_ended(end) : "was lost: " + end.lost);
+}
+
+void JobRecord::finish(jobs::JobEnd end) {
+  for (NodeStatus& node : state_.nodes) {
+    if (has_ended(node.state)) continue;
+    node.state = JobState::kCancelled;  // nothing has started there
+  }
+  end.nodes = state_.nodes;
+  end.attempts = state_.attempt + 1;
+  end.ended_at = jobs::wall_time_now();
+  write(folder_, end);
+}
+
+}  // namespace peal::launch::submitted

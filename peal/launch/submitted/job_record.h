@@ -1,0 +1,55 @@
+// Writes how a submitted job goes into its folder, and looks there for a request to cancel the job
+// (the duties in jobs/README.md). Called by job_launcher.cpp and, through LaunchWatch, by the loop
+// of the launcher.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "peal/base/clock.h"
+#include "peal/launch/job/process_plan.h"
+#include "peal/launch/jobs/job_folder.h"
+#include "peal/launch/launch_watch.h"
+
+namespace peal::launch::submitted {
+
+/// A state that cannot be written, because the disk is full, is written later: it is not a reason
+/// to end the job. Threads: one.
+class JobRecord final : public LaunchWatch {
+ public:
+  /// Writes the first state. Errors: resource.
+  explicit JobRecord(jobs::JobFolder folder);
+
+  /// An attempt begins: the launcher connects with the hosts.
+  void begin(int attempt, const ProcessPlan& plan);
+  /// The launcher waits: "restart 1 of 3".
+  void wait(const std::string& reason);
+  void started() override;
+  void ended(const ProcessEnd& end) override;
+  /// Returns whether a user has asked to cancel the job.
+  bool look() override;
+  bool is_cancelled() const { return is_cancelled_; }
+
+  /// "rank 3 (worker 2 on node1) was killed by SIGKILL"
+  std::string describe(const ProcessEnd& end) const;
+
+  /// Writes the end of the job. `end`: without nodes, attempts and time. Errors: resource.
+  void finish(jobs::JobEnd end);
+
+ private:
+  NodeStatus& node_of(Rank rank);
+  void write_later() { has_changed_ = true; }
+  void write_if_due();
+
+  const jobs::JobFolder folder_;
+  jobs::LauncherState state_;
+  std::vector<std::size_t> node_of_rank_;  // in state_.nodes
+  std::vector<int> running_;               // processes of each node
+  bool has_changed_ = false;
+  bool is_cancelled_ = false;
+  TimePoint written_{};
+  TimePoint looked_{};
+};
+
+}  // namespace peal::launch::submitted

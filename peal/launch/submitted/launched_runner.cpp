@@ -1,0 +1,53 @@
+#include "peal/launch/submitted/launched_runner.h"
+
+#include <utility>
+
+#include "peal/launch/jobs/job_folder.h"
+#include "peal/launch/jobs/job_logs.h"
+#include "peal/launch/jobs/job_status.h"
+#include "peal/launch/submitted/start_launcher.h"
+
+namespace peal::launch::submitted {
+namespace {
+
+class LaunchedRunner final : public Runner {
+ public:
+  LaunchedRunner(std::filesystem::path directory, std::string peal)
+      : directory_(std::move(directory)), peal_(std::move(peal)) {}
+
+  std::string start(const Job& /*job*/, const StartOptions& options) override {
+    const jobs::JobFolder folder(directory_ / options.id);
+    const jobs::LauncherProcess launcher = start_launcher(peal_, folder);
+    jobs::Submission submission = read_submission(folder);
+    submission.launcher = launcher;
+    write(folder, submission);
+    return options.id;
+  }
+
+  JobStatus status(const std::string& id) override { return status_of(find(id)); }
+
+  void logs(const std::string& id, const LogQuery& query, const LogSink& sink) override {
+    read_logs(find(id), query, sink);
+  }
+
+  CancelResult cancel(const std::string& id) override {
+    ask_to_cancel(find(id));
+    return CancelResult::kCancelled;
+  }
+
+ private:
+  jobs::JobFolder find(const std::string& id) const {
+    return jobs::find_job_folder(directory_, id);
+  }
+
+  const std::filesystem::path directory_;
+  const std::string peal_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> make_launched_runner(std::filesystem::path directory, std::string peal) {
+  return std::make_unique<LaunchedRunner>(std::move(directory), std::move(peal));
+}
+
+}  // namespace peal::launch::submitted

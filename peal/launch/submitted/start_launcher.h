@@ -1,0 +1,17 @@
+// Starts the launcher of a submitted job in a process of its own, which goes on after `peal submit`
+// and its terminal have ended.
+#pragma once
+
+#include <string>
+
+#include "peal/launch/jobs/job_folder.h"
+#include "peal/launch/jobs/launcher_process.h"
+
+namespace peal::launch::submitted {
+
+/// Executes `peal job FOLDER` in a session of its own, with the environment of this process. Its
+/// output goes to launcher.log in the folder. `peal`: the path of the program.
+/// Errors: resource (no process, the log cannot be written, the program cannot be executed).
+jobs::LauncherProcess start_launcher(const std::string& peal, const jobs::JobFolder& folder);
+
+}  // namespace peal::launch::submitted
