@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -12,9 +11,8 @@
 #include "peal/base/parse_number.h"
 #include "peal/base/printable.h"
 #include "peal/cli/job_output.h"
-#include "peal/cli/job_runner.h"
 #include "peal/cli/job_text.h"
-#include "peal/launch/jobs/job_folder.h"
+#include "peal/cli/submitted_job.h"
 #include "peal/launch/jobs/job_list.h"
 
 namespace peal::cli {
@@ -41,30 +39,13 @@ std::chrono::seconds age_of(const std::string& text) {
       fmt::format("--remove-after {}: it takes a time such as 7d or 12h", quoted_beginning(text)));
 }
 
-/// A submitted job, and its runner.
-struct FoundJob {
-  records::JobFolder folder;
-  records::Submission submission;
-  std::unique_ptr<launch::Runner> runner;
-
-  std::string id() const { return folder.id(); }
-
-  /// After its end a job has the state that was recorded then, even if its engine has forgotten it.
-  launch::JobStatus status() const {
-    if (read_end(folder)) return status_of(folder);
-    launch::JobStatus status = runner->status(id());
-    if (!submission.launcher && has_ended(status.state)) {
-      write(folder, records::end_of(status, records::wall_time_now()));
-    }
-    return status;
+/// One engine that does not answer is no reason to hide the other jobs.
+void ask_the_engine(records::JobEntry& job) {
+  try {
+    job.status = SubmittedJob(job.id).status();
+  } catch (const Error& error) {
+    job.status.reason = error.message();
   }
-};
-
-FoundJob find(const std::string& text) {
-  records::JobFolder folder = records::find_job_folder(records::jobs_directory(), text);
-  records::Submission submission = read_submission(folder);
-  auto runner = make_runner(submission);
-  return {std::move(folder), std::move(submission), std::move(runner)};
 }
 
 }  // namespace
@@ -102,31 +83,31 @@ int JobCommands::run() const {
 }
 
 int JobCommands::show_status() const {
-  const FoundJob job = find(id_);
+  const SubmittedJob job(id_);
   const launch::JobStatus status = job.status();
   const std::string text =
-      as_json_ ? status_json(job.submission, status) : status_text(job.submission, status);
+      as_json_ ? status_json(job.submission(), status) : status_text(job.submission(), status);
   std::fputs(text.c_str(), stdout);
   return 0;
 }
 
 int JobCommands::show_logs() const {
-  const FoundJob job = find(id_);
+  const SubmittedJob job(id_);
   launch::LogQuery query{.rank = count_of("--rank", rank_),
                          .attempt = count_of("--attempt", attempt_)};
   if (follows_) query.follow = launch::Follow::kUntilTheEnd;
-  return cli::show_logs(*job.runner, job.submission, query);
+  return cli::show_logs(job.runner(), job.submission(), query);
 }
 
 int JobCommands::cancel() const {
   for (const std::string& text : ids_) {
-    const FoundJob job = find(text);
+    const SubmittedJob job(text);
     const launch::JobStatus status = job.status();
     if (has_ended(status.state)) {
       fmt::print("{} has ended already: {}\n", job.id(), name_of(status.state));
       continue;
     }
-    job.runner->cancel(job.id());
+    job.cancel();
     fmt::print("{} is being cancelled\n", job.id());
   }
   return 0;
@@ -141,7 +122,10 @@ int JobCommands::list() const {
     }
     return 0;
   }
-  const auto jobs = records::list_jobs(directory);
+  auto jobs = records::list_jobs(directory);
+  for (records::JobEntry& job : jobs) {
+    if (job.damage.empty() && !job.has_launcher) ask_the_engine(job);
+  }
   if (jobs.empty() && !as_json_) {
     fmt::print("no jobs in {}\n", printable(directory.string()));
     return 0;

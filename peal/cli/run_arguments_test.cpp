@@ -47,8 +47,9 @@ TEST(RunArgumentsTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
   };
   const std::vector<Case> cases = {
       {{}, "peal run -n 2 ./train\nSee peal --help"},
-      {{"fly"}, "there is no command \"fly\", only run, submit, status, logs, cancel, jobs, bench, "
-                        "why, schedule and config"},
+      {{"fly"},
+       "there is no command \"fly\", only run, submit, status, logs, cancel, jobs, bench, "
+       "why, schedule and config"},
       {{"./prog", "5"}, "peal run -n 2 ./prog 5\n"},
       {{"rn", "-n", "2", "ls"}, "did you mean run?"},
       {{"conf"}, "did you mean config?"},

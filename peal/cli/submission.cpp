@@ -12,9 +12,12 @@
 #include "peal/cli/job_output.h"
 #include "peal/cli/job_runner.h"
 #include "peal/cli/say.h"
+#include "peal/launch/job/print_job.h"
 #include "peal/launch/job_context.h"
 #include "peal/launch/jobs/job_folder.h"
+#include "peal/launch/jobs/job_id.h"
 #include "peal/launch/jobs/job_list.h"
+#include "peal/launch/kubernetes/manifests.h"
 #include "peal/launch/submitted/launcher_options.h"
 
 namespace peal::cli {
@@ -82,7 +85,30 @@ launch::Job placed(launch::Job job, const std::string& here) {
   return job;
 }
 
+void tell_unused_fields(const launch::Job& job) {
+  for (const std::string& sentence : launch::kubernetes::unused_fields(job)) {
+    say(fmt::format("peal: {}\n", sentence));
+  }
+}
+
+/// Of a printed job: it is not submitted, so it has no random part.
+constexpr const char* kExampleRandomPart = "000000";
+
+std::string printed_manifests(const SubmitRequest& request) {
+  namespace kubernetes = launch::kubernetes;
+  const kubernetes::ManifestOptions options{
+      .id = launch::jobs::make_job_id(request.job.name, kExampleRandomPart),
+      .job_namespace = "",
+      .secret = Secret("(hidden)")};
+  return kubernetes::to_shown_text(request.is_train_job ? train_job_manifests(request.job, options)
+                                                        : manifests(request.job, options));
+}
+
 }  // namespace
+
+std::string printed(const SubmitRequest& request) {
+  return request.to == "kubernetes" ? printed_manifests(request) : launch::print_job(request.job);
+}
 
 int submit(const SubmitRequest& request) {
   check_runner_of(request);
@@ -93,6 +119,7 @@ int submit(const SubmitRequest& request) {
                         .runner_options = runner_options(request),
                         .directory = here,
                         .command_line = launch::jobs::without_secrets(request.command_line)};
+  if (is_kubernetes) tell_unused_fields(request.job);
   const auto runner = make_runner(submission);
   const launch::Job job = is_kubernetes ? request.job : placed(request.job, here);
   const JobFolder folder =

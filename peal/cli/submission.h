@@ -1,6 +1,8 @@
 // Starts a job for `peal submit`.
 #pragma once
 
+#include <string>
+
 #include "peal/cli/submit_command.h"
 
 namespace peal::cli {
@@ -11,5 +13,9 @@ namespace peal::cli {
 /// Returns 0; with stream_logs, the exit code of the job, and 130 after Ctrl-C (the job goes on).
 /// Errors: usage (the runner is missing or does not fit), resource (the engine refuses the job).
 int submit(const SubmitRequest& request);
+
+/// For --print: what the runner gets, with an example of an id, and without secrets: the manifests
+/// for Kubernetes, the job in peal's own form for the other runners and without --to.
+std::string printed(const SubmitRequest& request);
 
 }  // namespace peal::cli

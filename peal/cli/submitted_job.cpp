@@ -1,0 +1,45 @@
+#include "peal/cli/submitted_job.h"
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/cli/job_runner.h"
+#include "peal/launch/jobs/job_status.h"
+
+namespace peal::cli {
+
+SubmittedJob::SubmittedJob(std::string_view text)
+    : folder_(launch::jobs::find_job_folder(launch::jobs::jobs_directory(), text)),
+      submission_(read_submission(folder_)),
+      runner_(make_runner(submission_)) {}
+
+launch::JobStatus SubmittedJob::status() const {
+  if (read_end(folder_)) return status_of(folder_);
+  launch::JobStatus status = status_of_the_runner();
+  if (!submission_.launcher && has_ended(status.state)) {
+    write(folder_, launch::jobs::end_of(status, launch::jobs::wall_time_now()));
+  }
+  return status;
+}
+
+void SubmittedJob::cancel() const {
+  ask_to_cancel(folder_);
+  runner_->cancel(id());
+}
+
+/// An engine may have removed all traces of a job: Kubernetes does when the job is cancelled.
+launch::JobStatus SubmittedJob::status_of_the_runner() const {
+  try {
+    return runner_->status(id());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUsage) throw;
+    launch::JobStatus status{.id = id(), .reason = std::string(error.message())};
+    if (const auto request = read_cancel_request(folder_)) {
+      status.state = launch::JobState::kCancelled;
+      status.reason = fmt::format("{} has cancelled it on {}", request->user, request->host);
+    }
+    return status;
+  }
+}
+
+}  // namespace peal::cli
