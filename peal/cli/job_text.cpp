@@ -89,7 +89,7 @@ void add_line(std::string& text, std::string_view name, const std::string& value
 std::string end_sentence(const launch::JobStatus& status) {
   const std::string& why = status.first_failure.empty() ? status.reason : status.first_failure;
   return fmt::format(
-      "{} {}{}", status.id, name_of(status.state), why.empty() ? "" : ": " + printable(why));
+      "{} {}{}", status.id, name_of(status.state), why.empty() ? "" : ": " + printable_line(why));
 }
 
 std::string status_text(const launch::jobs::Submission& submission,
@@ -97,7 +97,9 @@ std::string status_text(const launch::jobs::Submission& submission,
   std::string text;
   add_line(text, "job", status.id);
   add_line(text, "state", state_text(status.state, status.engine_state));
-  add_line(text, "reason", printable_line(status.reason));
+  if (status.reason != status.first_failure) {
+    add_line(text, "reason", printable_line(status.reason));
+  }
   add_line(text, "failure", printable_line(status.first_failure));
   add_line(text, "exit code", status.exit_code ? fmt::format("{}", *status.exit_code) : "");
   const std::string engine_id = submission.engine_id == status.id ? "" : submission.engine_id;
