@@ -39,7 +39,7 @@ std::chrono::seconds age_of(const std::string& text) {
       fmt::format("--remove-after {}: it takes a time such as 7d or 12h", quoted_beginning(text)));
 }
 
-/// One engine that does not answer is no reason to hide the other jobs.
+/// If an engine does not answer, the other jobs are listed nevertheless.
 void ask_the_engine(records::JobEntry& job) {
   try {
     job.status = SubmittedJob(job.id).status();

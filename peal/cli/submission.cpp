@@ -12,6 +12,7 @@
 #include "peal/cli/job_output.h"
 #include "peal/cli/job_runner.h"
 #include "peal/cli/say.h"
+#include "peal/launch/agents/file_copy.h"
 #include "peal/launch/job/print_job.h"
 #include "peal/launch/job_context.h"
 #include "peal/launch/jobs/job_folder.h"
@@ -63,12 +64,6 @@ void check_job_for(const SubmitRequest& request) {
     throw wrong_runner(fmt::format(
         "the role {} has an image, and --to {} starts no containers yet", role.name, request.to));
   }
-  if (!request.job.files.empty()) {
-    throw wrong_runner(
-        fmt::format("the job has files, and --to {} does not copy files yet: put them into a "
-                    "folder that all hosts share",
-                    request.to));
-  }
   if (!request.hosts.empty()) {
     plan_processes(request.job, request.hosts, {});  // throws if there are too few hosts
   }
@@ -89,9 +84,15 @@ std::vector<std::string> runner_options(const SubmitRequest& request) {
   return encode(options);
 }
 
-/// Names the directory of the job, since the launcher may have another one.
-launch::Job placed(launch::Job job, const std::string& here) {
-  if (job.directory.empty()) job.directory = here;
+/// Makes paths absolute, since the launcher may have another folder. Errors: usage, for a file that
+/// does not exist.
+launch::Job placed(const SubmitRequest& request, const std::filesystem::path& here) {
+  launch::Job job = request.job;
+  job.directory = job.directory.empty() ? here : here / job.directory;
+  for (launch::JobFile& file : job.files) {
+    file.from = here / request.folder / file.from;
+    launch::agents::files_below(file.from, file.to);
+  }
   return job;
 }
 
@@ -123,7 +124,7 @@ std::string printed(const SubmitRequest& request) {
 int submit(const SubmitRequest& request) {
   check_runner_of(request);
   check_job_for(request);
-  const std::string here = std::filesystem::current_path().string();
+  const std::filesystem::path here = std::filesystem::current_path();
   const bool is_kubernetes = request.to == "kubernetes";
   Submission submission{.runner = request.to,
                         .runner_options = runner_options(request),
@@ -131,7 +132,7 @@ int submit(const SubmitRequest& request) {
                         .command_line = launch::jobs::without_secrets(request.command_line)};
   if (is_kubernetes) tell_unused_fields(request.job);
   const auto runner = make_runner(submission);
-  const launch::Job job = is_kubernetes ? request.job : placed(request.job, here);
+  const launch::Job job = is_kubernetes ? request.job : placed(request, here);
   const JobFolder folder =
       launch::jobs::make_job_folder(launch::jobs::jobs_directory(), {job, submission, {}});
   try {

@@ -1,7 +1,6 @@
 #include "peal/launch/attempt_loop.h"
 
 #include <poll.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <random>
@@ -16,10 +15,6 @@
 namespace peal::launch {
 namespace {
 
-bool ends_the_launcher(int signal) {
-  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
-}
-
 /// Returns the exit code of a job that must end; 0: the pause is over.
 int pause_until(TimePoint until, AttemptedJob& job) {
   SignalReader signals;
@@ -30,7 +25,7 @@ int pause_until(TimePoint until, AttemptedJob& job) {
     pollfd entry{signals.fd(), POLLIN, 0};
     ::poll(&entry, 1, static_cast<int>(std::min<Timeout>(left, kLookEvery).count()));
     while (const auto taken = signals.try_next()) {
-      if (ends_the_launcher(taken->signal)) return kSignalBase + taken->signal;
+      if (ends_a_launch(taken->signal)) return kSignalBase + taken->signal;
     }
   }
 }

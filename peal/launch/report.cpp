@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "peal/base/printable.h"
+#include "peal/launch/signals.h"
 #include "peal/system/process_state.h"
 
 namespace peal::launch {
@@ -23,7 +24,6 @@ constexpr int kOutputMissing = 1;
 constexpr int kTimedOut = 124;
 constexpr std::size_t kNamed = 8;  // longer lists are cut or counted
 /// Signals by which the launcher and its user end a rank.
-constexpr std::array kSignalsToEnd = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -50,7 +50,7 @@ std::string subject(const std::vector<Rank>& ranks) {
 /// Whether the rank ended as requested: with exit code 0, or by the signal, handled or not.
 bool ended_as_requested(const ProcessEnd& end) {
   const int code = shell_code(end.status);
-  return code == 0 || std::ranges::count(kSignalsToEnd, code - kSignalBase) > 0;
+  return code == 0 || ends_a_launch(code - kSignalBase);
 }
 
 bool ended_as_asked(const ProcessEnd& end) {
@@ -313,7 +313,7 @@ int handled_signal(const LaunchReport& report) {
     return WEXITSTATUS(end.status) == kSignalBase + signal &&
            (launcher_got_it || end.ended_by == EndedBy::kItself);
   });
-  return handled && std::ranges::count(kSignalsToEnd, signal) > 0 ? signal : 0;
+  return handled && ends_a_launch(signal) ? signal : 0;
 }
 
 const ProcessEnd* main_failure(const LaunchReport& report) {

@@ -24,6 +24,10 @@ bool is_ignored(int signal) {
 
 }  // namespace
 
+bool ends_a_launch(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
 SignalReader::SignalReader() {
   sigset_t read;
   sigemptyset(&read);

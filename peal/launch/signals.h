@@ -11,6 +11,9 @@
 
 namespace peal::launch {
 
+/// Whether the signal asks a launch to end: SIGINT, SIGTERM, SIGHUP or SIGQUIT.
+bool ends_a_launch(int signal);
+
 /// Receives SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT, except those
 /// that the process ignores (nohup). Blocks SIGPIPE and SIGXFSZ, so that writes fail instead.
 /// Threads: created and used by the only thread.

@@ -23,6 +23,7 @@
 #include "peal/base/error.h"
 #include "peal/launch/agents/agent_link.h"
 #include "peal/launch/agents/agent_protocol.h"
+#include "peal/launch/agents/file_copy.h"
 #include "peal/launch/agents/host_facts.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/report.h"
@@ -52,7 +53,7 @@ Begin enter_directory(Begin begin) {
 
 class Agent final {
  public:
-  Agent(AgentLink& link, Begin begin);
+  Agent(AgentLink& link, Begin begin, const std::string& problem_with_files);
   void run();
 
  private:
@@ -93,13 +94,17 @@ class Agent final {
   TimePoint gone_since_ = TimePoint::max();
 };
 
-Agent::Agent(AgentLink& link, Begin begin)
+Agent::Agent(AgentLink& link, Begin begin, const std::string& problem_with_files)
     : link_(link),
       begin_(enter_directory(std::move(begin))),
       flights_(begin_.environment),
       port_(net::reserve(net::Address::parse("0.0.0.0:0"))),
       supervisor_(GuardDuty{.grace = begin_.grace, .starts = Starts::kAlsoLater}) {
   Ready ready = host_facts(begin_, process_variables());
+  if (!problem_with_files.empty()) {
+    ready.exit_code = 1;
+    ready.problem = problem_with_files;
+  }
   ready.port = net::local_address(port_.get()).port();
   ready.records = flights_.folder();
   link_.send(FrameKind::kReady, encode(ready));
@@ -155,6 +160,8 @@ void Agent::handle(const Frame& frame) {
     case FrameKind::kCollect:
       return send_records();
     case FrameKind::kBegin:
+    case FrameKind::kFile:
+    case FrameKind::kFilesEnd:
     case FrameKind::kReady:
     case FrameKind::kEvent:
     case FrameKind::kOutput:
@@ -291,24 +298,51 @@ void Agent::send_records() {
   link_.send(FrameKind::kCollected);
 }
 
-/// Nothing if the launcher is gone.
-std::optional<Begin> await_begin(AgentLink& link) {
+Error no_launcher() {
+  return {ErrorKind::kMismatch,
+          "peal agent is started by peal run, and speaks with it through its standard input and "
+          "output; to start a job, use peal run"};
+}
+
+/// The next frame before the ranks start. Nothing if the launcher is gone.
+std::optional<Frame> await_frame(AgentLink& link) {
   const Deadline deadline = Deadline::after(kPatience);
   while (!link.is_closed() && !deadline.passed()) {
+    if (auto frame = link.try_next()) return frame;
     std::array<pollfd, 2> entries = {pollfd{link.in(), POLLIN, 0},
                                      pollfd{link.wants_to_write() ? link.out() : -1, POLLOUT, 0}};
     ::poll(entries.data(), entries.size(), static_cast<int>(kTick.count()));
     link.write_some();
     if (entries[0].revents != 0) link.read_some(Clock::now());
-    if (const auto frame = link.try_next()) {
-      if (frame->kind != FrameKind::kBegin) break;
-      return decode_begin(frame->payload);
-    }
   }
   if (link.is_closed()) return std::nullopt;
-  throw Error(ErrorKind::kMismatch,
-              "peal agent is started by peal run, and speaks with it through its standard input "
-              "and output; to start a job, use peal run");
+  throw no_launcher();
+}
+
+std::optional<Begin> await_begin(AgentLink& link) {
+  const auto frame = await_frame(link);
+  if (!frame) return std::nullopt;
+  if (frame->kind != FrameKind::kBegin) throw no_launcher();
+  return decode_begin(frame->payload);
+}
+
+/// Writes the files of the job. Returns why one cannot be written; nothing if the launcher is gone.
+std::optional<std::string> take_files(AgentLink& link, const Begin& begin) {
+  FilePartWriter writer(begin.directory);
+  std::string problem;
+  while (begin.has_files) {
+    const auto frame = await_frame(link);
+    if (!frame) return std::nullopt;
+    if (frame->kind == FrameKind::kFilesEnd) break;
+    if (frame->kind != FrameKind::kFile) throw no_launcher();
+    if (!problem.empty()) continue;
+    try {
+      writer.take(decode_file_part(frame->payload));
+    } catch (const Error& error) {
+      problem = error.message();
+    }
+  }
+  return problem;
 }
 
 }  // namespace
@@ -317,7 +351,10 @@ void serve_launcher(Fd in, Fd out, const std::string& version) {
   const std::string banner = encode(Banner{.version = version});
   if (::write(out.get(), banner.data(), banner.size()) != std::ssize(banner)) return;
   AgentLink link(std::move(in), std::move(out), Clock::now());
-  if (auto begin = await_begin(link)) Agent(link, std::move(*begin)).run();
+  auto begin = await_begin(link);
+  if (!begin) return;
+  const auto problem = take_files(link, *begin);
+  if (problem) Agent(link, std::move(*begin), *problem).run();
 }
 
 }  // namespace peal::launch::agents

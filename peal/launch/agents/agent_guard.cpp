@@ -94,6 +94,8 @@ void AgentGuard::handle(int host, const Frame& frame) {
     case FrameKind::kStop:
     case FrameKind::kKill:
     case FrameKind::kCollect:
+    case FrameKind::kFile:
+    case FrameKind::kFilesEnd:
     case FrameKind::kReady:
     case FrameKind::kBeat:
       break;

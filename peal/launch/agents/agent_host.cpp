@@ -36,13 +36,17 @@ double seconds(Timeout time) { return static_cast<double>(time.count()) / 1000.0
 AgentHost::AgentHost(std::string name,
                      const EngineOptions& engine,
                      Begin begin,
+                     std::vector<FileToCopy> files,
                      std::string version,
                      const sigset_t& mask)
     : name_(std::move(name)),
       engine_(engine),
       begin_(std::move(begin)),
+      files_(files),
+      has_more_files_(!files.empty()),
       version_(std::move(version)),
       link_({}, {}, started_) {
+  begin_.has_files = has_more_files_;
   begin_.addresses = addresses_of(engine_.engine);
   Pipe in = make_pipe();
   Pipe out = make_pipe();
@@ -103,11 +107,30 @@ void AgentHost::take_banner(TimePoint now) {
     before_.clear();
     state_ = State::kAsked;
     link_.send(FrameKind::kBegin, encode(begin_));
+    send_files();
     return take_answer();
   }
   before_.erase(0, begin);
   if (before_.size() > kMostBefore) {
     refuse("it sends other output instead of the agent's answer; check what its login files print");
+  }
+}
+
+/// As much as the queue takes. `check` continues.
+void AgentHost::send_files() {
+  try {
+    while (has_more_files_ && !link_.is_full()) {
+      const auto part = files_.next();
+      has_more_files_ = part.has_value();
+      if (part) {
+        link_.send(FrameKind::kFile, encode(*part));
+      } else {
+        link_.send(FrameKind::kFilesEnd);
+      }
+      link_.write_some();
+    }
+  } catch (const Error& error) {
+    refuse(std::string(error.message()));
   }
 }
 
@@ -141,6 +164,7 @@ void AgentHost::read_errors() {
 void AgentHost::check(TimePoint now, const Patience& patience) {
   if (state_ == State::kRefused || state_ == State::kLost) return;
   link_.beat(now);
+  if (state_ == State::kAsked) send_files();
   if (state_ != State::kReady) {
     if (link_.is_closed()) return refuse(reason_of_end());
     if (now - started_ > patience.start) {

@@ -6,10 +6,12 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "peal/base/clock.h"
 #include "peal/launch/agents/agent_link.h"
 #include "peal/launch/agents/engine.h"
+#include "peal/launch/agents/file_copy.h"
 #include "peal/system/fd.h"
 
 namespace peal::launch::agents {
@@ -31,11 +33,13 @@ class AgentHost final {
     kLost,      // was ready, and the connection is gone: see `problem`
   };
 
-  /// Starts the engine's command. `version`: of this peal. `mask`: the signal mask of the command.
-  /// If the command cannot start, the state becomes kRefused. Errors: resource.
+  /// Starts the engine's command. `files`: to copy to the host. `version`: of this peal. `mask`:
+  /// the signal mask of the command. If the command cannot start, the state becomes kRefused.
+  /// Errors: resource.
   AgentHost(std::string name,
             const EngineOptions& engine,
             Begin begin,
+            std::vector<FileToCopy> files,
             std::string version,
             const sigset_t& mask);
   ~AgentHost();
@@ -64,6 +68,7 @@ class AgentHost final {
 
  private:
   void take_banner(TimePoint now);
+  void send_files();
   void take_answer();
   void refuse(const std::string& problem);
   void lose(const std::string& problem);
@@ -76,6 +81,8 @@ class AgentHost final {
   const std::string name_;
   const EngineOptions engine_;
   Begin begin_;
+  FilePartReader files_;
+  bool has_more_files_ = false;
   const std::string version_;
   State state_ = State::kStarting;
   std::string problem_;

@@ -66,6 +66,7 @@ std::string encode(const Begin& begin) {
   for (const auto& command : begin.commands) put(writer, command);
   put(writer, begin.environment);
   writer.put_text(begin.directory);
+  writer.put_u8(begin.has_files ? 1 : 0);
   put(writer, begin.grace);
   put(writer, begin.silence);
   writer.put_u8(static_cast<std::uint8_t>(begin.addresses));
@@ -79,6 +80,7 @@ Begin decode_begin(std::string_view bytes) {
   for (auto left = reader.get_u32(); left > 0; --left) begin.commands.push_back(texts(reader));
   begin.environment = variables(reader);
   begin.directory = text(reader);
+  begin.has_files = reader.get_u8() != 0;
   begin.grace = time(reader);
   begin.silence = time(reader);
   begin.addresses = static_cast<AddressSource>(reader.get_u8());
@@ -128,6 +130,26 @@ Ready decode_ready(std::string_view bytes) {
   ready.records = text(reader);
   reader.finish();
   return ready;
+}
+
+std::string encode(const FilePart& part) {
+  ByteWriter writer;
+  writer.put_text(part.path);
+  writer.put_u8(part.is_first ? 1 : 0).put_u8(part.is_last ? 1 : 0).put_u32(part.permissions);
+  writer.put_text(part.bytes);
+  return std::move(writer).take();
+}
+
+FilePart decode_file_part(std::string_view bytes) {
+  ByteReader reader(bytes, "part of a file");
+  FilePart part;
+  part.path = text(reader);
+  part.is_first = reader.get_u8() != 0;
+  part.is_last = reader.get_u8() != 0;
+  part.permissions = reader.get_u32();
+  part.bytes = text(reader);
+  reader.finish();
+  return part;
 }
 
 std::string encode(const Output& output) {

@@ -23,7 +23,7 @@
 namespace peal::launch::agents {
 
 /// The version of the messages: raise it with every change of the messages.
-inline constexpr int kProtocol = 1;
+inline constexpr int kProtocol = 2;
 
 /// The largest payload. A larger one is a mistake, or the peer is another program.
 inline constexpr Bytes kLongestFrame = 256_MiB;
@@ -49,6 +49,8 @@ enum class FrameKind : std::uint8_t {
   kStop,       // SignalOrder: the same, and ranks that remain after the grace are killed
   kKill,       // all ranks are killed
   kCollect,    // send the records of the ranks
+  kFile,       // FilePart, after kBegin
+  kFilesEnd,   // there are no more files
   // From the agent:
   kReady,      // Ready
   kEvent,      // a GuardEvent
@@ -81,6 +83,7 @@ struct Begin {
   std::map<std::string, std::string> environment{};  // of the ranks, without the variables of the
                                                      // host; for PATH and PEAL_FLIGHT_DIR
   std::string directory{};                           // in which ranks start
+  bool has_files = false;                            // kFile and kFilesEnd follow
   Timeout grace{};                                   // between SIGTERM and SIGKILL
   Timeout silence{};  // after this time without a frame, the launcher is gone
   AddressSource addresses = AddressSource::kNone;
@@ -108,6 +111,16 @@ struct Ready {
   friend bool operator==(const Ready&, const Ready&) = default;
 };
 
+/// A part of a file that the launcher copies to the host. A last part may be empty.
+struct FilePart {
+  std::string path{};  // relative to Begin::directory, or absolute
+  bool is_first = false;
+  bool is_last = false;
+  std::uint32_t permissions = 0;
+  std::string bytes{};
+  friend bool operator==(const FilePart&, const FilePart&) = default;
+};
+
 /// Bytes that a rank has written. An empty text: the end of this output.
 struct Output {
   Rank rank = 0;
@@ -128,6 +141,8 @@ std::string encode(const Begin& begin);
 Begin decode_begin(std::string_view bytes);
 std::string encode(const Ready& ready);
 Ready decode_ready(std::string_view bytes);
+std::string encode(const FilePart& part);
+FilePart decode_file_part(std::string_view bytes);
 std::string encode(const Output& output);
 Output decode_output(std::string_view bytes);
 std::string encode(const Record& record);

@@ -74,8 +74,8 @@ int Agents::add(const std::string& host, std::vector<std::vector<std::string>> c
   }
   Begin begin = options_.begin;
   if (!commands.empty()) begin.commands = std::move(commands);
-  hosts_.push_back(
-      std::make_unique<AgentHost>(host, engine, std::move(begin), options_.version, mask_));
+  hosts_.push_back(std::make_unique<AgentHost>(
+      host, engine, std::move(begin), options_.files, options_.version, mask_));
   known_.push_back(AgentHost::State::kStarting);
   watches_.emplace_back();
   const int number = count() - 1;

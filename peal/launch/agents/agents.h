@@ -26,6 +26,7 @@ inline constexpr Timeout kRecordsLimit{10'000};
 struct AgentsOptions {
   EngineOptions engine;
   Begin begin;
+  std::vector<FileToCopy> files{};
   std::string version;  // of this peal
   Patience patience{};
 };

@@ -24,10 +24,12 @@
 #include "peal/launch/launcher.h"
 #include "peal/launch/outputs.h"
 #include "peal/launch/post_mortem.h"
+#include "peal/launch/signals.h"
 #include "peal/launch/submitted/job_ranks.h"
 #include "peal/launch/submitted/job_record.h"
 #include "peal/launch/submitted/launcher_options.h"
 #include "peal/rendezvous/slurm_allocation.h"
+#include "peal/system/process_state.h"
 
 namespace peal::launch::submitted {
 namespace {
@@ -82,6 +84,15 @@ std::vector<JobHost> as_job_hosts(std::span<const HostSlots> hosts) {
   return result;
 }
 
+std::vector<agents::FileToCopy> files_of(const Job& job) {
+  std::vector<agents::FileToCopy> files;
+  for (const JobFile& file : job.files) {
+    const auto below = agents::files_below(file.from, file.to);
+    files.insert(files.end(), below.begin(), below.end());
+  }
+  return files;
+}
+
 /// Each attempt takes the hosts that it needs, so those that remain are the spare ones.
 Job without_spares(Job job) {
   job.spare_nodes = 0;
@@ -103,6 +114,7 @@ class JobLauncher final : public AttemptedJob {
   AttemptRules rules() const;
   std::optional<Timeout> time_left() const;
   agents::AgentsOptions agents_options(const std::string& id) const;
+  int await(agents::Agents& agents);
   AttemptEnd refuse(const agents::Refusal& refusal, int number);
   AttemptEnd start(const BeginAttempt& attempt,
                    int number,
@@ -209,6 +221,7 @@ agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {
                     .directory = job_.directory.empty() ? submission_.directory : job_.directory,
                     .grace = job_.grace,
                     .silence = agents::kAgentPatience},
+          .files = files_of(job_),
           .version = version_,
           .patience = {.start = job_.start_timeout}};
 }
@@ -219,9 +232,23 @@ AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int number) {
   const NewJobContext made = make_job_context();
   agents::Agents agents(agents_options(made.job.id));
   for (const std::string& host : hosts_of(planned)) agents.add(host, commands_on(host, planned));
-  if (!agents.await_all([this] { return look() != 0; })) return {.exit_code = look()};
+  if (const int code = await(agents); code != 0) return {.exit_code = code};
   if (const auto refusal = refusal_of(agents)) return refuse(*refusal, number);
   return start(attempt, number, made, agents);
+}
+
+/// Returns the exit code if the job must end; 0: all hosts have answered.
+int JobLauncher::await(agents::Agents& agents) {
+  SignalReader signals;
+  int code = 0;
+  agents.await_all([&] {
+    while (const auto taken = signals.try_next()) {
+      if (ends_a_launch(taken->signal)) code = kSignalBase + taken->signal;
+    }
+    if (code == 0) code = look();
+    return code != 0;
+  });
+  return code;
 }
 
 /// Spare hosts, and hosts that become free, may replace the refused ones.
@@ -291,7 +318,7 @@ AttemptEnd JobLauncher::report(LaunchReport& report,
   if (const ProcessEnd* failure = main_failure(report)) {
     end_.first_failure = record_.describe(*failure);
     if (report.post_mortem) end_.reason = report.post_mortem->sentence;
-  } else if (report.start_failure || report.guard_lost || report.signal != 0) {
+  } else if (report.start_failure || report.guard_lost) {
     end_.first_failure = describe(report);
   }
   return end_of(report);
