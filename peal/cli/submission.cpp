@@ -51,9 +51,8 @@ void check_runner_of(const SubmitRequest& request) {
         request.to));
   }
   if (request.is_train_job && request.to != "kubernetes") {
-    throw wrong_runner(
-        fmt::format("--to {} makes no TrainJob: leave out --train-job, or use --to kubernetes",
-                    request.to));
+    throw wrong_runner(fmt::format(
+        "--to {} makes no TrainJob: leave out --train-job, or use --to kubernetes", request.to));
   }
 }
 
