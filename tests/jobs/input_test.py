@@ -3,12 +3,12 @@ of jobs that ended long ago or whose records are damaged.
 
     input_test.py PEAL
 """
+import datetime
 import json
 import time
-import unittest
 
 import jobs
-from jobs import JobTest, role, shell
+from jobs import PATIENCE, JobTest, role, shell
 
 USAGE = 2
 GOOD = {"roles": [role("true")]}
@@ -149,7 +149,13 @@ class Records(JobTest):
 
     def test_a_job_that_ended_last_week_is_known_until_it_is_removed(self):
         old, new = self.ended(days_ago=7), self.ended(days_ago=1)
-        self.assertEqual(self.status(old)["state"], "succeeded")
+        then = time.time() - 7 * 86_400
+        status = self.status(old)
+        ended_at = datetime.datetime.fromisoformat(status["ended_at"].replace("Z", "+00:00")).timestamp()
+        self.assertEqual(status["state"], "succeeded")
+        self.assertAlmostEqual(ended_at, then, delta=PATIENCE)
+        day = time.strftime("%Y-%m-%d", time.localtime(ended_at))
+        self.assertRegex(self.peal("status", old).stdout, rf"(?m)^ended +{day} \d\d:\d\d:\d\d$")
         self.assertEqual(self.logs(old), "output\n")
         self.assertEqual([job["id"] for job in json.loads(self.peal("jobs", "--json").stdout)], [new, old])
         self.assertEqual(self.cancel(old), f"{old} has ended already: succeeded\n")

@@ -115,6 +115,14 @@ class Terminal(JobTest):
         self.assert_it_goes_on("job")
         stream.wait(PATIENCE)
 
+    def test_signals_that_the_shell_ignores_reach_the_ranks(self):
+        path = self.write({"roles": [role("grep", "SigIgn", "/proc/self/status")]})
+        run = self.peal("-c", f"trap '' INT QUIT HUP USR1; '{jobs.PEAL}' submit '{path}' --to local --stream-logs",
+                        program="sh")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        ignored = int(run.stdout.split()[1], 16)
+        self.assertEqual(ignored & 0x7FFFFFFF, 0, run.stdout)  # without the signals 32 and 33 of the C library
+
     def test_the_ranks_have_no_terminal_and_read_nothing(self):
         run = self.stream({"roles": [shell("cat; ls /proc/$$/fd; tty; ps -o tty= $$", nodes=2)]})
         for node in ("w-0", "w-1"):
@@ -207,6 +215,14 @@ class Cancel(JobTest):
         run = self.peal("cancel", *ids)
         self.assertEqual((run.returncode, run.stdout.count("is being cancelled")), (0, 2), run.stderr)
         self.assertEqual({self.end_of(job)["state"] for job in ids}, {"cancelled"})
+
+    def test_an_unknown_id_beside_a_known_one_cancels_nothing(self):
+        job = self.submit({"roles": [shell(self.at_gate())]})
+        run = self.peal("cancel", job, "no-such-job")
+        self.assertEqual((run.returncode, run.stdout), (2, ""))
+        self.assertFalse((self.jobs / job / "cancel.json").exists())
+        self.open_gate()
+        self.assertEqual(self.end_of(job)["state"], "succeeded")
 
 
 class Launcher(JobTest):

@@ -73,6 +73,11 @@ class Runs(SshTest):
         self.assertEqual(len(re.findall(r"rank \d has 12", run.stdout)), 4, run.stdout)
         self.assertEqual([node["host"] for node in self.status("job")["nodes"]], ["node2", "node1"])
 
+    def test_this_machine_may_be_one_of_the_hosts(self):
+        run = self.stream({"roles": [role(FIRST, nodes=2)]}, to=to("localhost", "node1"))
+        self.assertEqual((run.returncode, sorted(run.stdout.splitlines())),
+                         (0, ["[w-0] rank 0 has 6", "[w-1] rank 1 has 6"]), run.stderr)
+
     def test_peal_run_on_each_host_makes_one_world(self):
         run = self.stream({"roles": [role(jobs.PEAL, "run", "-n", 2, FIRST, nodes=2)]}, to=to("node1", "node2"))
         self.assertEqual(run.returncode, 0, run.stderr)
