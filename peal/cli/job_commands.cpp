@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <optional>
 
 #include <fmt/format.h>
@@ -85,8 +86,9 @@ int JobCommands::run() const {
 int JobCommands::show_status() const {
   const SubmittedJob job(id_);
   const launch::JobStatus status = job.status();
-  const std::string text =
-      as_json_ ? status_json(job.submission(), status) : status_text(job.submission(), status);
+  const auto ended_at = job.ended_at();  // after the status, which may record the end
+  const std::string text = as_json_ ? status_json(job.submission(), status, ended_at)
+                                    : status_text(job.submission(), status, ended_at);
   std::fputs(text.c_str(), stdout);
   return 0;
 }
@@ -100,8 +102,9 @@ int JobCommands::show_logs() const {
 }
 
 int JobCommands::cancel() const {
-  for (const std::string& text : ids_) {
-    const SubmittedJob job(text);
+  std::deque<SubmittedJob> jobs;  // all are found before the first one is cancelled
+  for (const std::string& text : ids_) jobs.emplace_back(text);
+  for (const SubmittedJob& job : jobs) {
     const launch::JobStatus status = job.status();
     if (has_ended(status.state)) {
       fmt::print("{} has ended already: {}\n", job.id(), name_of(status.state));

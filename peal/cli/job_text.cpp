@@ -75,6 +75,8 @@ Json json_of(const launch::NodeStatus& node) {
   return json;
 }
 
+Json json_of(EndTime time) { return time ? Json(iso_time(*time)) : Json(); }
+
 /// ASCII only, since a terminal may show the text.
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
@@ -89,15 +91,18 @@ void add_line(std::string& text, std::string_view name, const std::string& value
 std::string end_sentence(const launch::JobStatus& status) {
   const std::string& why = status.first_failure.empty() ? status.reason : status.first_failure;
   return fmt::format(
-      "{} {}{}", status.id, name_of(status.state), why.empty() ? "" : ": " + printable(why));
+      "{} {}{}", status.id, name_of(status.state), why.empty() ? "" : ": " + printable_line(why));
 }
 
 std::string status_text(const launch::jobs::Submission& submission,
-                        const launch::JobStatus& status) {
+                        const launch::JobStatus& status,
+                        EndTime ended_at) {
   std::string text;
   add_line(text, "job", status.id);
   add_line(text, "state", state_text(status.state, status.engine_state));
-  add_line(text, "reason", printable_line(status.reason));
+  if (status.reason != status.first_failure) {
+    add_line(text, "reason", printable_line(status.reason));
+  }
   add_line(text, "failure", printable_line(status.first_failure));
   add_line(text, "exit code", status.exit_code ? fmt::format("{}", *status.exit_code) : "");
   const std::string engine_id = submission.engine_id == status.id ? "" : submission.engine_id;
@@ -107,6 +112,7 @@ std::string status_text(const launch::jobs::Submission& submission,
   add_line(text,
            "submitted",
            fmt::format("{} on {}", local_time(submission.submitted_at), submission.host));
+  if (ended_at) add_line(text, "ended", local_time(*ended_at));
   if (status.nodes.empty()) return text;
   std::vector<Row> rows = {{"node", "state", "exit", "host", "reason"}};
   for (const launch::NodeStatus& node : status.nodes) rows.push_back(row_of(node));
@@ -116,7 +122,8 @@ std::string status_text(const launch::jobs::Submission& submission,
 }
 
 std::string status_json(const launch::jobs::Submission& submission,
-                        const launch::JobStatus& status) {
+                        const launch::JobStatus& status,
+                        EndTime ended_at) {
   Json nodes = Json::array();
   for (const launch::NodeStatus& node : status.nodes) nodes.push_back(json_of(node));
   Json json = {{"id", status.id},
@@ -127,7 +134,8 @@ std::string status_json(const launch::jobs::Submission& submission,
                {"engine_state", status.engine_state},
                {"reason", status.reason},
                {"first_failure", status.first_failure},
-               {"submitted_at", iso_time(submission.submitted_at)}};
+               {"submitted_at", iso_time(submission.submitted_at)},
+               {"ended_at", json_of(ended_at)}};
   json["exit_code"] = status.exit_code ? Json(*status.exit_code) : Json();
   json["nodes"] = std::move(nodes);
   return text_of(json);
@@ -166,7 +174,7 @@ std::string list_json(std::span<const JobEntry> jobs) {
                  {"submitted_at", iso_time(job.submitted_at)},
                  {"damage", job.damage}};
     json["exit_code"] = job.status.exit_code ? Json(*job.status.exit_code) : Json();
-    json["ended_at"] = job.ended_at ? Json(iso_time(*job.ended_at)) : Json();
+    json["ended_at"] = json_of(job.ended_at);
     list.push_back(std::move(json));
   }
   return text_of(list);

@@ -45,6 +45,15 @@ void check_runner_of(const SubmitRequest& request) {
     throw wrong_runner(fmt::format(
         "--to {} takes no hosts: leave out -H and --hostfile, or use --to ssh", request.to));
   }
+  if (!takes_hosts && !request.peal_path.empty()) {
+    throw wrong_runner(fmt::format(
+        "--to {} takes no --peal-path, which is for the hosts of --to ssh: leave it out",
+        request.to));
+  }
+  if (request.is_train_job && request.to != "kubernetes") {
+    throw wrong_runner(fmt::format(
+        "--to {} makes no TrainJob: leave out --train-job, or use --to kubernetes", request.to));
+  }
 }
 
 void check_job_for(const SubmitRequest& request) {

@@ -22,6 +22,11 @@ launch::JobStatus SubmittedJob::status() const {
   return status;
 }
 
+std::optional<launch::jobs::WallTime> SubmittedJob::ended_at() const {
+  const auto end = read_end(folder_);
+  return end ? std::optional(end->ended_at) : std::nullopt;
+}
+
 void SubmittedJob::cancel() const {
   ask_to_cancel(folder_);
   runner_->cancel(id());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,8 @@ class SubmittedJob final {
   /// By the engine. After its end a job has the state that was recorded then, so that the engine
   /// may forget it; the first call that sees the end records it. Errors: resource.
   launch::JobStatus status() const;
+  /// By the record of its end; nothing without this record. Errors: resource.
+  std::optional<launch::jobs::WallTime> ended_at() const;
   /// Asks the job to end. May be repeated. Errors: resource.
   void cancel() const;
 

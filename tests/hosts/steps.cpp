@@ -1,5 +1,5 @@
-// The job of drills_test.py: an endless training in attempt 0, three steps in later attempts. Rank 0
-// writes a line for each step.
+// The job of drills_test.py: an endless training in attempt 0, three steps in later attempts. Rank
+// 0 writes a line for each step.
 #include <chrono>
 #include <cstdlib>
 #include <iostream>

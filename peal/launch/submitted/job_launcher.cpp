@@ -254,8 +254,7 @@ int JobLauncher::await(agents::Agents& agents) {
 /// Spare hosts, and hosts that become free, may replace the refused ones.
 AttemptEnd JobLauncher::refuse(const agents::Refusal& refusal, int number) {
   say("peal: " + refusal.text);
-  end_ = {.first_failure = refusal.text};
-  while (end_.first_failure.ends_with('\n')) end_.first_failure.pop_back();
+  end_ = {.first_failure = as_sentence(refusal.text)};
   return {.exit_code = refusal.exit_code,
           .next = number > 0 ? AfterAttempt::kRetry : AfterAttempt::kEnd,
           .lost = refusal.hosts};
@@ -318,8 +317,8 @@ AttemptEnd JobLauncher::report(LaunchReport& report,
   if (const ProcessEnd* failure = main_failure(report)) {
     end_.first_failure = record_.describe(*failure);
     if (report.post_mortem) end_.reason = report.post_mortem->sentence;
-  } else if (report.start_failure || report.guard_lost) {
-    end_.first_failure = describe(report);
+  } else if (exit_code(report) != 0) {
+    end_.first_failure = as_sentence(describe(report));
   }
   return end_of(report);
 }
@@ -336,6 +335,10 @@ void JobLauncher::finish(int exit_code) {
         .state = JobState::kCancelled,
         .reason = fmt::format("it ran longer than max_run_time, {} s", job_.max_run_time->count()),
         .exit_code = exit_code};
+  }
+  if (end_.state == JobState::kFailed && end_.first_failure.empty()) {
+    end_.first_failure =
+        fmt::format("its launcher was ended by {}", signal_name(exit_code - kSignalBase));
   }
   record_.finish(end_);
 }

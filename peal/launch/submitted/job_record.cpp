@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/split.h"
 
 namespace peal::launch::submitted {
 namespace {
@@ -14,6 +15,19 @@ namespace {
 constexpr Timeout kBetweenStates{200};
 
 }  // namespace
+
+std::string as_sentence(std::string_view report) {
+  constexpr std::string_view kMark = "peal: ";
+  std::string sentence;
+  for (std::string_view line : split(report, '\n')) {
+    if (line.starts_with(kMark)) line.remove_prefix(kMark.size());
+    while (line.starts_with(' ')) line.remove_prefix(1);
+    if (line.empty()) continue;
+    if (!sentence.empty()) sentence += sentence.ends_with(':') ? " " : "; ";
+    sentence += line;
+  }
+  return sentence;
+}
 
 JobRecord::JobRecord(jobs::JobFolder folder) : folder_(std::move(folder)) {
   state_.launcher = jobs::this_process();
@@ -45,8 +59,7 @@ void JobRecord::begin(int attempt, const ProcessPlan& plan) {
     node_of_rank_.push_back(state_.nodes.size() - 1);
     ++running_.back();
   }
-  write_later();
-  write_if_due();
+  write_now();
 }
 
 void JobRecord::wait(const std::string& reason) {
@@ -59,7 +72,7 @@ void JobRecord::started() {
   state_.state = JobState::kRunning;
   state_.reason.clear();
   for (NodeStatus& node : state_.nodes) node.state = JobState::kRunning;
-  write_later();
+  write_now();
 }
 
 NodeStatus& JobRecord::node_of(Rank rank) {
@@ -106,13 +119,17 @@ bool JobRecord::look() {
 void JobRecord::write_if_due() {
   const TimePoint now = Clock::now();
   const auto pause = has_changed_ ? Timeout(kBetweenStates) : Timeout(jobs::kStateEvery);
-  if (now - written_ < pause) return;
-  written_ = now;
+  if (now - written_ >= pause) write_now();
+}
+
+void JobRecord::write_now() {
+  written_ = Clock::now();
   state_.written_at = jobs::wall_time_now();
   try {
     write(folder_, state_);
     has_changed_ = false;
   } catch (const Error&) {  // tried again after the pause
+    has_changed_ = true;
   }
 }
 

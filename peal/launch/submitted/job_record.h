@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "peal/base/clock.h"
@@ -13,6 +14,9 @@
 #include "peal/launch/launch_watch.h"
 
 namespace peal::launch::submitted {
+
+/// A report of several lines as one sentence, for a record: without "peal: " before its lines.
+std::string as_sentence(std::string_view report);
 
 /// A state that cannot be written, because the disk is full, is written later: it is not a reason
 /// to end the job. Threads: one.
@@ -41,6 +45,7 @@ class JobRecord final : public LaunchWatch {
   NodeStatus& node_of(Rank rank);
   void write_later() { has_changed_ = true; }
   void write_if_due();
+  void write_now();
 
   const jobs::JobFolder folder_;
   jobs::LauncherState state_;

@@ -71,6 +71,15 @@ TEST_F(JobRecordTest, NodesFollowThePlanAndTheirProcesses) {
   look_until(record, [&] { return status().nodes[0].state == JobState::kSucceeded; });
 }
 
+TEST_F(JobRecordTest, TheNodesAndTheStartAreThereAtOnce) {
+  JobRecord record(folder_);
+  record.begin(0, plan_);
+  EXPECT_EQ(status().nodes.size(), 3u);
+  EXPECT_EQ(status().state, JobState::kPreparing);
+  record.started();
+  EXPECT_EQ(status().state, JobState::kRunning);
+}
+
 TEST_F(JobRecordTest, ARequestToCancelIsSeenOnce) {
   JobRecord record(folder_);
   record.begin(0, plan_);
@@ -102,6 +111,13 @@ TEST_F(JobRecordTest, AFailureIsDescribedWithItsNodeAndHost) {
             "rank 3 (b 1 on h0) ended with exit code 5");
   EXPECT_EQ(record.describe({.rank = 1, .status = SIGKILL, .lost = "no sign of life for 2 s"}),
             "rank 1 (a 0 on h0) was lost: no sign of life for 2 s");
+}
+
+TEST(AsSentenceTest, LinesAreJoined) {
+  EXPECT_EQ(as_sentence(""), "");
+  EXPECT_EQ(as_sentence("peal: a\npeal: b\n"), "a; b");
+  EXPECT_EQ(as_sentence("2 hosts cannot be used:\n  a: no route\n  b: refused\n"),
+            "2 hosts cannot be used: a: no route; b: refused");
 }
 
 }  // namespace
