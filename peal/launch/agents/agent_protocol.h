@@ -23,7 +23,7 @@
 namespace peal::launch::agents {
 
 /// The version of the messages: raise it with every change of the messages.
-inline constexpr int kProtocol = 1;
+inline constexpr int kProtocol = 2;
 
 /// The largest payload. A larger one is a mistake, or the peer is another program.
 inline constexpr Bytes kLongestFrame = 256_MiB;
@@ -48,7 +48,8 @@ enum class FrameKind : std::uint8_t {
   kPassOn,     // SignalOrder: a signal to all ranks
   kStop,       // SignalOrder: the same, and ranks that remain after the grace are killed
   kKill,       // all ranks are killed
-  kCollect,    // send the records of the ranks
+  kCollect,    // RecordOrder: send records of the ranks
+  kForget,     // RecordOrder: remove the records of a round, if their folder is private
   // From the agent:
   kReady,      // Ready
   kEvent,      // a GuardEvent
@@ -142,6 +143,15 @@ struct SignalOrder {
 };
 std::string encode(const SignalOrder& order);
 SignalOrder decode_signal(std::string_view bytes);
+
+/// Which records are meant.
+struct RecordOrder {
+  int round = 0;              // of an elastic job, whose rounds have folders; 0: the job has none
+  std::vector<Rank> ranks{};  // empty: all ranks that the agent has started
+  friend bool operator==(const RecordOrder&, const RecordOrder&) = default;
+};
+std::string encode(const RecordOrder& order);
+RecordOrder decode_record_order(std::string_view bytes);
 
 /// A frame as bytes.
 std::string encode(FrameKind kind, std::string_view payload);
