@@ -15,7 +15,6 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-
 TEST(DecideTest, WorkersStartOnAllSlotsAndTheFirstRoundWaitsForAllOfThem) {
   TestJob job(two_hosts());
   EXPECT_THAT(job.act(), ElementsAre("start a[0]", "start a[1]", "start b[0]", "start b[1]"));
