@@ -181,7 +181,12 @@ class JobTest(unittest.TestCase):
 
 
 def main():
-    unittest.main(argv=sys.argv[:1] + [word for word in sys.argv[2:] if not word.startswith("/")])
+    result = unittest.main(argv=sys.argv[:1] + [word for word in sys.argv[2:] if not word.startswith("/")],
+                           exit=False).result
+    if result.wasSuccessful() and result.skipped:
+        print("SKIPPED:", result.skipped[0][1])
+        sys.exit(ssh_hosts.SKIPPED)
+    sys.exit(not result.wasSuccessful())
 
 
 def main_with_hosts():
