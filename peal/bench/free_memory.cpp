@@ -1,8 +1,6 @@
 #include "peal/bench/free_memory.h"
 
 #include <algorithm>
-#include <fstream>
-#include <string>
 #include <string_view>
 
 #include "peal/system/cgroups.h"
@@ -21,27 +19,11 @@ struct Names {
 constexpr Names kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 constexpr Names kVersion2{"memory.max", "memory.current", "inactive_file"};
 
-std::optional<std::int64_t> number_in(const Path& file) {
-  std::int64_t number = 0;
-  if (std::ifstream(file) >> number) return number;
-  return std::nullopt;  // for example "max"
-}
-
-/// The number after the word `name`; 0 if the file has no such word.
-std::int64_t number_after(std::string_view name, const Path& file) {
-  std::ifstream words(file);
-  std::int64_t number = 0;
-  for (std::string word; words >> word;) {
-    if (word == name && words >> number) return number;
-  }
-  return 0;
-}
-
 std::optional<Bytes> left_by(const Path& group, const Names& names) {
   const auto limit = number_in(group / names.limit);
   const auto used = number_in(group / names.used);
   if (!limit || !used) return std::nullopt;
-  const std::int64_t cache = number_after(names.cache, group / "memory.stat");
+  const std::int64_t cache = number_after(names.cache, group / "memory.stat").value_or(0);
   return Bytes(std::max<std::int64_t>(*limit - *used + cache, 0));
 }
 
@@ -49,7 +31,7 @@ std::optional<Bytes> left_by(const Path& group, const Names& names) {
 
 std::optional<Bytes> free_memory(const Path& root) {
   std::optional<Bytes> least;
-  const std::int64_t kibibytes = number_after("MemAvailable:", root / "proc/meminfo");
+  const std::int64_t kibibytes = number_after("MemAvailable:", root / "proc/meminfo").value_or(0);
   if (kibibytes > 0) least = kibibytes * 1_KiB;
   for (const Path& group : cgroups_of("memory", root)) {
     keep_least(least, left_by(group, kVersion1));

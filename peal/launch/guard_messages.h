@@ -28,6 +28,8 @@ struct GuardEvent {
   Rank rank = -1;
   pid_t pid = 0;
   std::int32_t value = 0;
+  std::int32_t out_of_memory = 0;  // kEnded: 1 if the kernel killed it because memory ran out
+  std::int64_t memory_limit = 0;   // then: the bytes that its cgroup may use; 0: no limit
 };
 
 /// Which processes have received a signal already.

@@ -16,6 +16,7 @@
 #include "peal/launch/process_tree.h"
 #include "peal/launch/start_process.h"
 #include "peal/net/socket.h"
+#include "peal/system/memory_kills.h"
 
 namespace peal::launch {
 namespace {
@@ -29,7 +30,7 @@ constexpr Timeout kGuardKillingLimit{5000};
 
 }  // namespace
 
-GuardProcess::GuardProcess(const GuardDuty& duty) : duty_(duty) {
+GuardProcess::GuardProcess(const GuardDuty& duty) : duty_(duty), memory_kills_(memory_kills()) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
@@ -115,12 +116,25 @@ void GuardProcess::reap() {
     const auto rank =
         std::ranges::find_if(ranks_, [&](const auto& entry) { return entry.second.pid == pid; });
     if (rank == ranks_.end()) continue;  // a process that a rank has left
-    tell({GuardEvent::Kind::kEnded, rank->first, pid, status});
+    tell(describe_end(rank->first, pid, status));
     // While other ranks run, leftover processes of this rank end with its process group.
     if (waits_for_ranks()) ::kill(-pid, SIGTERM);
     ranks_.erase(rank);
   }
   children_ = pid < 0 && errno == ECHILD ? Children::kNone : Children::kSome;
+}
+
+/// Each process that the kernel has killed explains the end of one rank, and none after the guard
+/// has killed ranks itself. The ranks are in the guard's cgroup, unless they have left it.
+GuardEvent GuardProcess::describe_end(Rank rank, pid_t pid, int status) {
+  GuardEvent event{GuardEvent::Kind::kEnded, rank, pid, status};
+  const bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  if (!is_killed || !memory_kills_ || Clock::now() >= deadline_) return event;
+  if (memory_kills().value_or(0) <= *memory_kills_) return event;
+  ++*memory_kills_;
+  event.out_of_memory = 1;
+  event.memory_limit = memory_limit().value_or(Bytes(0)).value;
+  return event;
 }
 
 void GuardProcess::end_by(TimePoint deadline) { deadline_ = std::min(deadline_, deadline); }

@@ -5,7 +5,9 @@
 
 #include <signal.h>
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -57,6 +59,7 @@ class GuardProcess final {
   bool waits_for_ranks() const;
   void tell(const GuardEvent& event) const;
   void reap();
+  GuardEvent describe_end(Rank rank, pid_t pid, int status);
   void obey();
   void follow(const GuardOrder& order);
   void tell_stopped() const;
@@ -71,8 +74,9 @@ class GuardProcess final {
   const GuardDuty& duty_;
   Fd child_news_;  // signalfd of SIGCHLD
   Fd null_;
-  std::map<Rank, Started> ranks_;  // that run
-  std::set<pid_t> signalled_;      // leftover processes that have received SIGTERM
+  std::map<Rank, Started> ranks_;             // that run
+  std::set<pid_t> signalled_;                 // leftover processes that have received SIGTERM
+  std::optional<std::int64_t> memory_kills_;  // processes that the kernel killed, and are reported
   enum class Launcher : unsigned char { kAlive, kLost } launcher_ = Launcher::kAlive;
   enum class Children : unsigned char { kSome, kNone } children_ = Children::kSome;
   TimePoint deadline_ = TimePoint::max();  // at this time all processes are killed

@@ -13,6 +13,7 @@
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
 #include "peal/launch/dump_place.h"
+#include "peal/launch/error_text.h"
 #include "peal/launch/other_node.h"
 #include "peal/observe/dump.h"
 #include "peal/observe/end_file.h"
@@ -58,12 +59,12 @@ Records read_records(const std::string& folder, const std::string& job, int rank
 /// `because of an uncaught std::runtime_error: "no luck"`, from the lines that the C++ runtime
 /// writes before it calls abort(); empty without such lines.
 std::string uncaught_exception(std::span<const std::string> lines) {
-  constexpr std::string_view kType = "terminate called after throwing an instance of '";
   constexpr std::string_view kWhat = "  what():  ";
-  const auto line =
-      std::ranges::find_if(lines, [&](const std::string& each) { return each.starts_with(kType); });
+  const auto line = std::ranges::find_if(
+      lines, [&](const std::string& each) { return each.starts_with(kUncaughtException); });
   if (line == lines.end()) return "";
-  const std::string type = line->substr(kType.size(), line->rfind('\'') - kType.size());
+  const std::string type =
+      line->substr(kUncaughtException.size(), line->rfind('\'') - kUncaughtException.size());
   std::string text = "because of an uncaught " + type;
   if (const auto next = line + 1; next != lines.end() && next->starts_with(kWhat)) {
     text += fmt::format(": \"{}\"", next->substr(kWhat.size()));

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "peal/base/printable.h"
+#include "peal/launch/error_text.h"
 #include "peal/launch/signals.h"
 #include "peal/system/process_state.h"
 
@@ -27,12 +28,6 @@ constexpr std::size_t kNamed = 8;  // longer lists are cut or counted
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// Explains a SIGKILL that the launcher did not send: the memory may have run out.
-std::string hint(int status) {
-  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) return "";
-  return " (not by the launcher; when memory runs out, the kernel does this, and dmesg shows it)";
-}
-
 /// "rank 0", "ranks 0, 2 and 3", "12 ranks"
 std::string names_of(std::vector<Rank> ranks) {
   if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
@@ -45,12 +40,6 @@ std::string names_of(std::vector<Rank> ranks) {
 /// names_of with "was" or "were".
 std::string subject(const std::vector<Rank>& ranks) {
   return fmt::format("{} {}", names_of(ranks), ranks.size() == 1 ? "was" : "were");
-}
-
-/// Whether the rank ended as requested: with exit code 0, or by the signal, handled or not.
-bool ended_as_requested(const ProcessEnd& end) {
-  const int code = shell_code(end.status);
-  return code == 0 || ends_a_launch(code - kSignalBase);
 }
 
 bool ended_as_asked(const ProcessEnd& end) {
@@ -197,11 +186,12 @@ std::string failure(const LaunchReport& report) {
   std::string text = text_of_failures(report) + text_of_failures_after_request(report);
   const ProcessEnd& main = *main_failure(report);
   if (is_lost(main)) return text;
-  if (main.last_lines.empty())
-    return text + fmt::format("peal: rank {} wrote nothing\n", main.rank);
-  text += fmt::format("peal: the last lines of rank {}:\n", main.rank);
-  for (const std::string& line : main.last_lines) text += fmt::format("  | {}\n", line);
-  return text;
+  std::vector<ProcessEnd> failures = failures_of(report);
+  const Origin origin = origin_of(report, main);
+  std::erase_if(failures, [&](const ProcessEnd& end) {
+    return origin != Origin::kVictim && origin_of(report, end) == Origin::kVictim;
+  });
+  return text + describe_errors(main, failures);
 }
 
 std::string not_started(const StartFailure& failure) {
@@ -249,36 +239,7 @@ std::string why_killed(const LaunchReport& report, std::string_view grace_option
                      grace_option);
 }
 
-observe::RankEnd::State state_of(const ProcessEnd& end) {
-  using State = observe::RankEnd::State;
-  if (end.ended_by == EndedBy::kItself)
-    return WIFSIGNALED(end.status) ? State::kKilled
-           : failed(end.status)    ? State::kEndedBadly
-                                   : State::kEndedWell;
-  return end.was_stopped ? State::kEndedWhileStopped : State::kEndedByLauncher;
-}
-
-std::string state_text(const ProcessEnd& end) {
-  if (end.ended_by == EndedBy::kItself) return describe_wait_status(end.status);
-  if (end.was_stopped) return "was stopped by a signal until the launcher ended it";
-  if (end.ended_by == EndedBy::kKill) return "was killed by the launcher";
-  if (ended_as_requested(end)) return "was ended by the launcher";
-  return describe_wait_status(end.status) + ", after the launcher asked it to end";
-}
-
 }  // namespace
-
-observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at) {
-  return {.rank = end.rank,
-          .pid = static_cast<std::uint64_t>(end.pid),
-          .at = at,
-          .state = state_of(end),
-          .text = state_text(end)};
-}
-
-int shell_code(int status) {
-  return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 std::string describe(const PostMortem& found) {
   std::string text;
@@ -290,16 +251,6 @@ std::string describe(const PostMortem& found) {
   if (!found.records.empty()) text += fmt::format("peal: see peal why {}\n", found.records);
   if (!found.problem.empty()) text += fmt::format("peal: {}\n", found.problem);
   return text;
-}
-
-bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
-
-std::string how_it_ended(const ProcessEnd& end) {
-  return describe_wait_status(end.status) + hint(end.status);
-}
-
-bool failed_by_itself(const ProcessEnd& end) {
-  return end.ended_by == EndedBy::kItself && failed(end.status);
 }
 
 int handled_signal(const LaunchReport& report) {

@@ -2,8 +2,6 @@
 // program.
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,30 +10,9 @@
 #include "peal/base/clock.h"
 #include "peal/base/units.h"
 #include "peal/launch/log_file.h"
-#include "peal/observe/rank_end.h"
+#include "peal/launch/process_end.h"
 
 namespace peal::launch {
-
-/// The launcher's part in the end of a rank.
-enum class EndedBy : unsigned char {
-  kItself,   // none: the rank ended by itself
-  kRequest,  // the launcher asked it to end
-  kKill,     // the launcher asked it to end, and killed it after the grace or a second signal
-};
-
-/// How the process of a rank ended.
-struct ProcessEnd {
-  Rank rank = 0;
-  pid_t pid = 0;
-  int status = 0;    // as waitpid(2) gives it
-  Duration after{};  // since the start
-  EndedBy ended_by = EndedBy::kItself;
-  bool was_stopped = false;  // stopped by a signal when the launcher asked it to end
-  std::string host{};        // of a job on several hosts
-  std::string lost{};  // why the host was lost; then the status is not known, and counts as SIGKILL
-  std::vector<std::string> last_lines{};  // of its output, if it failed by itself
-  friend bool operator==(const ProcessEnd&, const ProcessEnd&) = default;
-};
 
 /// The program exists but could not be executed.
 struct StartFailure {
@@ -76,28 +53,10 @@ struct LaunchReport {
   friend bool operator==(const LaunchReport&, const LaunchReport&) = default;
 };
 
-/// What shells add to the number of a signal that ended a process.
-inline constexpr int kSignalBase = 128;
-
-/// Whether the wait status is anything but exit(0).
-bool failed(int status);
-
-/// The exit code that a shell gives for a wait status.
-int shell_code(int status);
-
 /// Lines about missing output; empty if nothing is lost.
 std::string describe(const std::vector<LostOutput>& all);
 /// Lines about the diagnosis from the records.
 std::string describe(const PostMortem& found);
-
-/// The end as it is stored for `peal why` and for the rank's peers, beside its flight.
-observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at);
-
-/// "was killed by SIGKILL", with a hint if the launcher did not send that signal.
-std::string how_it_ended(const ProcessEnd& end);
-
-/// Whether the rank failed before the launcher asked it to end.
-bool failed_by_itself(const ProcessEnd& end);
 
 /// The most important of the ranks that failed by themselves; null if no rank did, or if all ranks
 /// handled a signal. This is the rank that the records name as the cause; of several, the one that
@@ -126,8 +85,9 @@ int exit_code(const LaunchReport& report);
 std::string describe_kills(const LaunchReport& report, std::string_view grace_option);
 
 /// The text of the report: the failures, the main failure first; the state of the other ranks; the
-/// last lines of the main failure; the diagnosis from the records; and missing output. A bounded
-/// number of lines; empty if there is nothing to report.
+/// last lines of the main failure; the errors of other ranks that are not victims, equal ones once;
+/// the diagnosis from the records; and missing output. A bounded number of lines; empty if there is
+/// nothing to report.
 std::string describe(const LaunchReport& report);
 
 }  // namespace peal::launch

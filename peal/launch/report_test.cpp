@@ -139,6 +139,19 @@ TEST(ReportTest, IfAllFailedRanksAreVictimsNoneIsNamedAsTheCause) {
   EXPECT_THAT(describe(report), testing::StartsWith("peal: 2 ranks failed:\n  rank 0 (pid"));
 }
 
+TEST(ReportTest, TheErrorsOfVictimsAreNotShown) {
+  const std::string uncaught = "terminate called after throwing an instance of 'std::bad_alloc'";
+  const std::string lost = "terminate called after throwing an instance of 'peal::Error'";
+  const std::vector<ProcessEnd> ends = {failed_with(0, killed_by(SIGABRT), lost),
+                                        failed_with(1, killed_by(SIGABRT), uncaught),
+                                        failed_with(2, killed_by(SIGABRT), uncaught)};
+  const std::string text = describe(failures(ends, {1}, {0}));
+  EXPECT_THAT(text,
+              HasSubstr("peal: ranks 1 and 2 ended with the same error; the last lines of rank 1"));
+  EXPECT_THAT(text, Not(HasSubstr(lost)));
+  EXPECT_THAT(describe(failures(ends, {1}, {})), HasSubstr(lost));
+}
+
 TEST(ReportTest, ManyVictimsAreCounted) {
   std::vector<ProcessEnd> ends;
   std::vector<Rank> victims;
@@ -241,6 +254,23 @@ TEST(ReportTest, AKilledRankIsNamedOnce) {
 
 TEST(ReportTest, SigkillFromOutsideHintsAtMemory) {
   EXPECT_THAT(describe(failure(end_of(0, killed_by(SIGKILL)), {})), HasSubstr("memory"));
+}
+
+TEST(ReportTest, OutOfMemoryIsNamedWithTheLimit) {
+  ProcessEnd end = end_of(0, killed_by(SIGKILL));
+  end.out_of_memory = OutOfMemory{2048_MiB};
+  EXPECT_EQ(how_it_ended(end),
+            "was killed by SIGKILL: out of memory (limit 2.0 GiB of its cgroup)");
+  EXPECT_EQ(record_of(end, {}).text, how_it_ended(end));
+  end.out_of_memory = OutOfMemory{};
+  EXPECT_EQ(how_it_ended(end), "was killed by SIGKILL: out of memory (of the machine)");
+}
+
+TEST(ReportTest, AnEventOfAGuardTellsWhetherMemoryRanOut) {
+  EXPECT_EQ(out_of_memory(GuardEvent{}), std::nullopt);
+  EXPECT_EQ(out_of_memory(GuardEvent{.out_of_memory = 1}), OutOfMemory{});
+  EXPECT_EQ(out_of_memory(GuardEvent{.out_of_memory = 1, .memory_limit = 5}),
+            OutOfMemory{Bytes(5)});
 }
 
 TEST(ReportTest, ASignalToTheLauncherIsNotAFailureOfARank) {

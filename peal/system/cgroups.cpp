@@ -37,4 +37,19 @@ std::vector<Path> cgroups_of(std::string_view controller, const Path& root) {
   return folders;
 }
 
+std::optional<std::int64_t> number_in(const Path& file) {
+  std::int64_t number = 0;
+  if (std::ifstream(file) >> number) return number;
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> number_after(std::string_view word, const Path& file) {
+  std::ifstream words(file);
+  std::int64_t number = 0;
+  for (std::string each; words >> each;) {
+    if (each == word && words >> number) return number;
+  }
+  return std::nullopt;
+}
+
 }  // namespace peal

@@ -1,8 +1,9 @@
-// Finds the folders with the limits of this process's cgroup and its ancestors. Used to find the
-// available CPU time and memory.
+// Finds the folders with the limits of this process's cgroup and its ancestors, and reads the
+// numbers in their files. Used to find the available CPU time and memory.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -16,6 +17,12 @@ namespace peal {
 /// Cost: a file is read.
 std::vector<std::filesystem::path> cgroups_of(std::string_view controller,
                                               const std::filesystem::path& root = "/");
+
+/// The number at the beginning of a file; nothing without the file or for a word, such as "max".
+std::optional<std::int64_t> number_in(const std::filesystem::path& file);
+
+/// The number after the first word `word` of a file; nothing if the file has no such word.
+std::optional<std::int64_t> number_after(std::string_view word, const std::filesystem::path& file);
 
 /// Keeps the smaller limit in `least`. A limit without a value does not count.
 template <class Limit>

@@ -219,7 +219,8 @@ void Agent::leave_end_of(const GuardEvent& event) const {
              .status = event.value,
              .after = now - start_,
              .ended_by = supervisor_.ender_of(event.value, now),
-             .was_stopped = stopped_.contains(event.rank)});
+             .was_stopped = stopped_.contains(event.rank),
+             .out_of_memory = out_of_memory(event)});
 }
 
 void Agent::add_outputs(std::vector<pollfd>& entries) const {

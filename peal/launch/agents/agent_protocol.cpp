@@ -188,6 +188,7 @@ std::string encode(const GuardEvent& event) {
   ByteWriter writer;
   writer.put_i32(static_cast<std::int32_t>(event.kind)).put_i32(event.rank);
   writer.put_i32(event.pid).put_i32(event.value);
+  writer.put_i32(event.out_of_memory).put_i64(event.memory_limit);
   return std::move(writer).take();
 }
 
@@ -202,6 +203,8 @@ GuardEvent decode_event(std::string_view bytes) {
   event.rank = reader.get_i32();
   event.pid = reader.get_i32();
   event.value = reader.get_i32();
+  event.out_of_memory = reader.get_i32();
+  event.memory_limit = reader.get_i64();
   reader.finish();
   return event;
 }
