@@ -86,6 +86,28 @@ void add_line(std::string& text, std::string_view name, const std::string& value
   if (!value.empty()) text += fmt::format("{:<10} {}\n", name, value);
 }
 
+/// The last lines of the rank that failed first, and where more is to be read.
+std::string more_about_failure(const launch::JobStatus& status) {
+  std::string text;
+  if (status.failed_rank) {
+    const int rank = *status.failed_rank;
+    if (!status.last_lines.empty()) text += fmt::format("\nthe last lines of rank {}:\n", rank);
+    for (const std::string& line : status.last_lines) {
+      text += fmt::format("  | {}\n", printable_line(line));
+    }
+    text += fmt::format("\nfor all of them: peal logs {} --rank {}\n", status.id, rank);
+  }
+  if (!status.records.empty()) {
+    text += fmt::format("for the cause: peal why {}\n", printable(status.records));
+  }
+  return text;
+}
+
+void add_end(const launch::JobStatus& status, Json& json) {
+  json["exit_code"] = status.exit_code ? Json(*status.exit_code) : Json();
+  json["cause"] = status.cause ? Json(name_of(*status.cause)) : Json();
+}
+
 }  // namespace
 
 std::string end_sentence(const launch::JobStatus& status) {
@@ -103,6 +125,7 @@ std::string status_text(const launch::jobs::Submission& submission,
   if (status.reason != status.first_failure) {
     add_line(text, "reason", printable_line(status.reason));
   }
+  if (status.cause) add_line(text, "cause", std::string(name_of(*status.cause)));
   add_line(text, "failure", printable_line(status.first_failure));
   add_line(text, "exit code", status.exit_code ? fmt::format("{}", *status.exit_code) : "");
   const std::string engine_id = submission.engine_id == status.id ? "" : submission.engine_id;
@@ -118,7 +141,7 @@ std::string status_text(const launch::jobs::Submission& submission,
   for (const launch::NodeStatus& node : status.nodes) rows.push_back(row_of(node));
   const int attempt = status.nodes.front().attempt;
   if (attempt > 0) add_line(text, "restarts", fmt::format("{}", attempt));
-  return text + "\n" + table(rows);
+  return text + "\n" + table(rows) + more_about_failure(status);
 }
 
 std::string status_json(const launch::jobs::Submission& submission,
@@ -134,9 +157,12 @@ std::string status_json(const launch::jobs::Submission& submission,
                {"engine_state", status.engine_state},
                {"reason", status.reason},
                {"first_failure", status.first_failure},
+               {"last_lines", status.last_lines},
+               {"records", status.records},
                {"submitted_at", iso_time(submission.submitted_at)},
                {"ended_at", json_of(ended_at)}};
-  json["exit_code"] = status.exit_code ? Json(*status.exit_code) : Json();
+  add_end(status, json);
+  json["failed_rank"] = status.failed_rank ? Json(*status.failed_rank) : Json();
   json["nodes"] = std::move(nodes);
   return text_of(json);
 }
@@ -173,7 +199,7 @@ std::string list_json(std::span<const JobEntry> jobs) {
                  {"nodes", job.nodes},
                  {"submitted_at", iso_time(job.submitted_at)},
                  {"damage", job.damage}};
-    json["exit_code"] = job.status.exit_code ? Json(*job.status.exit_code) : Json();
+    add_end(job.status, json);
     json["ended_at"] = json_of(job.ended_at);
     list.push_back(std::move(json));
   }

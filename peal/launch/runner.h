@@ -13,6 +13,7 @@
 #include "peal/base/interrupt.h"
 #include "peal/base/secret.h"
 #include "peal/base/units.h"
+#include "peal/launch/end_cause.h"
 #include "peal/launch/job/job.h"
 
 namespace peal::launch {
@@ -22,7 +23,7 @@ enum class JobState : unsigned char {
   kPreparing,   // placed, but not all nodes run: images are pulled, hosts are reached
   kRunning,     // all nodes run
   kSucceeded,   // ended well
-  kFailed,      // ended badly; JobStatus::first_failure says why
+  kFailed,      // ended badly; JobStatus::cause and first_failure say why
   kCancelling,  // asked to end; some processes still run
   kCancelled,   // ended because a user or a time limit asked for it
   kUnknown,     // peal does not know the engine's word: see engine_state
@@ -57,7 +58,11 @@ struct JobStatus {
   std::vector<NodeStatus> nodes{};  // by rank of the node
   /// When the job has ended: 0, or the exit code of the first failure if a program has caused it.
   std::optional<int> exit_code{};
-  std::string first_failure{};  // a sentence: which node, how, why. Empty: no failure
+  std::optional<EndCause> cause{};        // if the job has ended, but not well
+  std::string first_failure{};            // a sentence: which node, how, why. Empty: no failure
+  std::optional<Rank> failed_rank{};      // of the first failure
+  std::vector<std::string> last_lines{};  // of its output, a bounded number
+  std::string records{};                  // for `peal why`: a path; empty: not kept
   friend bool operator==(const JobStatus&, const JobStatus&) = default;
 };
 

@@ -83,9 +83,17 @@ WallTime time_of(const Json& object, const char* name) {
   return WallTime(std::chrono::milliseconds(number_of<std::int64_t>(object, name)));
 }
 
-std::optional<int> exit_code_of(const Json& object) {
-  if (!has(object, "exit_code")) return std::nullopt;
-  return number_of<int>(object, "exit_code");
+std::optional<int> optional_number(const Json& object, const char* name) {
+  if (!has(object, name)) return std::nullopt;
+  return number_of<int>(object, name);
+}
+
+std::optional<int> exit_code_of(const Json& object) { return optional_number(object, "exit_code"); }
+
+/// Nothing for a cause that only a later peal knows.
+std::optional<EndCause> cause_in(const Json& object) {
+  if (!has(object, "cause")) return std::nullopt;
+  return try_parse_cause(text_of(object, "cause"));
 }
 
 /// Sets state and engine_state. Keeps the word of a state that only a later peal knows.
@@ -272,10 +280,14 @@ std::string encode(const JobEnd& end) {
                {"engine_state", end.engine_state},
                {"reason", end.reason},
                {"first_failure", end.first_failure},
+               {"last_lines", end.last_lines},
+               {"records", end.records},
                {"nodes", json_of(end.nodes)},
                {"attempts", end.attempts},
                {"ended_at", count_of(end.ended_at)}};
   if (end.exit_code) json["exit_code"] = *end.exit_code;
+  if (end.cause) json["cause"] = name_of(*end.cause);
+  if (end.failed_rank) json["failed_rank"] = *end.failed_rank;
   return printed(json);
 }
 
@@ -283,7 +295,12 @@ JobEnd decode_end(std::string_view text, const std::string& path) {
   return decoded(text, path, [](const Json& json) {
     JobEnd end{.reason = text_of(json, "reason"),
                .exit_code = exit_code_of(json),
+               .cause = cause_in(json),
                .first_failure = text_of(json, "first_failure"),
+               .failed_rank = optional_number(json, "failed_rank"),
+               .last_lines = has(json, "last_lines") ? texts_of(json, "last_lines")
+                                                     : std::vector<std::string>(),
+               .records = has(json, "records") ? text_of(json, "records") : "",
                .nodes = list_of(json, "nodes", node_of),
                .attempts = number_of<int>(json, "attempts"),
                .ended_at = time_of(json, "ended_at")};
@@ -312,7 +329,11 @@ JobEnd end_of(const JobStatus& status, WallTime ended_at) {
           .engine_state = status.engine_state,
           .reason = status.reason,
           .exit_code = status.exit_code,
+          .cause = status.cause,
           .first_failure = status.first_failure,
+          .failed_rank = status.failed_rank,
+          .last_lines = status.last_lines,
+          .records = status.records,
           .nodes = status.nodes,
           .attempts = attempts,
           .ended_at = ended_at};

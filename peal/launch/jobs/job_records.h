@@ -69,7 +69,11 @@ struct JobEnd {
   std::string engine_state{};
   std::string reason{};
   std::optional<int> exit_code{};
+  std::optional<EndCause> cause{};  // these five: as in JobStatus
   std::string first_failure{};
+  std::optional<Rank> failed_rank{};
+  std::vector<std::string> last_lines{};
+  std::string records{};
   std::vector<NodeStatus> nodes{};
   int attempts = 1;  // how many times the job was started
   WallTime ended_at{};

@@ -65,7 +65,11 @@ JobEnd job_end() {
           .engine_state = "FAILED",
           .reason = "r",
           .exit_code = 137,
+          .cause = EndCause::kOutOfMemory,
           .first_failure = "master-0 was killed by SIGKILL on node1",
+          .failed_rank = 3,
+          .last_lines = {"step 17", "\"bad\""},
+          .records = "/jobs/a/attempt-0/why.dump",
           .nodes = kRecordedNodes,
           .attempts = 3,
           .ended_at = WallTime(std::chrono::milliseconds(77))};
@@ -115,6 +119,19 @@ TEST(JobRecordsTest, AStateOfALaterVersionIsUnknownAndKeepsItsWord) {
   const LauncherState read = decode_state(text.dump(), "f");
   EXPECT_EQ(read.state, JobState::kUnknown);
   EXPECT_EQ(read.engine_state, "hibernating");
+}
+
+TEST(JobRecordsTest, AnEndOfAnEarlierOrLaterVersionIsRead) {
+  json earlier = json::parse(encode(job_end()));
+  for (const char* const name : {"cause", "failed_rank", "last_lines", "records"}) {
+    earlier.erase(name);
+  }
+  const JobEnd read = decode_end(earlier.dump(), "f");
+  EXPECT_EQ(read.first_failure, job_end().first_failure);
+  EXPECT_EQ(read.cause, std::nullopt);
+  json later = json::parse(encode(job_end()));
+  later["cause"] = "bad_luck";
+  EXPECT_EQ(decode_end(later.dump(), "f").cause, std::nullopt);
 }
 
 TEST(JobRecordsTest, TextThatIsNotUtf8DoesNotDamageTheRecord) {
@@ -172,7 +189,11 @@ TEST(JobRecordsTest, AnEndIsMadeFromAStatus) {
                          .reason = "r",
                          .nodes = kRecordedNodes,
                          .exit_code = 137,
-                         .first_failure = "master-0 was killed by SIGKILL on node1"};
+                         .cause = EndCause::kOutOfMemory,
+                         .first_failure = "master-0 was killed by SIGKILL on node1",
+                         .failed_rank = 3,
+                         .last_lines = {"step 17", "\"bad\""},
+                         .records = "/jobs/a/attempt-0/why.dump"};
   EXPECT_EQ(end_of(status, WallTime(std::chrono::milliseconds(77))), job_end());
 }
 

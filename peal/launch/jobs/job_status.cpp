@@ -22,7 +22,11 @@ JobStatus status_at_the_end(const std::string& id, const JobEnd& end) {
           .reason = end.reason,
           .nodes = end.nodes,
           .exit_code = end.exit_code,
-          .first_failure = end.first_failure};
+          .cause = end.cause,
+          .first_failure = end.first_failure,
+          .failed_rank = end.failed_rank,
+          .last_lines = end.last_lines,
+          .records = end.records};
 }
 
 void describe_cancelling(const CancelRequest& cancel, JobStatus& status) {
@@ -34,6 +38,7 @@ void describe_cancelling(const CancelRequest& cancel, JobStatus& status) {
 /// The launcher was killed, or its machine was: agents and guards end the ranks then.
 void describe_lost_launcher(const LauncherProcess& launcher, bool is_cancelled, JobStatus& status) {
   status.state = is_cancelled ? JobState::kCancelled : JobState::kFailed;
+  status.cause = is_cancelled ? EndCause::kCancelled : EndCause::kEngine;
   status.reason = fmt::format("{} is gone", describe(launcher));
   if (!is_cancelled) status.first_failure = status.reason;
   for (NodeStatus& node : status.nodes) {

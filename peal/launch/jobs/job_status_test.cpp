@@ -127,6 +127,7 @@ TEST(JobStatusTest, TheStateFollowsFromTheRecords) {
     EXPECT_EQ(status.reason, row.reason) << row.name;
     const bool is_lost = row.state == JobState::kFailed && !row.records.end;
     EXPECT_EQ(status.first_failure, is_lost ? row.reason : "") << row.name;
+    if (is_lost) EXPECT_EQ(status.cause, EndCause::kEngine) << row.name;
     EXPECT_EQ(status.exit_code, row.records.end ? std::optional(3) : std::nullopt) << row.name;
   }
 }
@@ -138,6 +139,17 @@ TEST(JobStatusTest, NodesOfALostLauncherNoLongerRun) {
   EXPECT_EQ(status.nodes[1].state, JobState::kFailed);
   EXPECT_EQ(status.nodes[1].reason, "it ended with its launcher");
   EXPECT_EQ(status.nodes[1].host, "node3");
+}
+
+TEST(JobStatusTest, AllOfAnEndIsInTheStatus) {
+  JobRecords records = with_state(Liveness::kGone);
+  records.end = JobEnd{.state = JobState::kFailed,
+                       .cause = EndCause::kSignal,
+                       .first_failure = "rank 3 was killed by SIGSEGV",
+                       .failed_rank = 3,
+                       .last_lines = {"step 17"},
+                       .records = "/jobs/a/why.dump"};
+  EXPECT_EQ(end_of(status_of(records, kNow), {}), records.end);
 }
 
 TEST(JobStatusTest, NodesAndTheirExitCodesComeFromTheRecords) {

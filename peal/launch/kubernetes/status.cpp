@@ -1,8 +1,10 @@
 // From the state of the cluster to the status of a job.
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -21,7 +23,7 @@ std::string word_and_message(const Pod& pod) {
 }
 
 std::string signal_name(int exit_code) {
-  const char* const name = ::sigabbrev_np(exit_code - 128);
+  const char* const name = ::sigabbrev_np(exit_code - kSignalBase);
   return name == nullptr ? std::string() : fmt::format("SIG{}", name);
 }
 
@@ -36,12 +38,32 @@ std::string how_it_failed(const Pod& pod) {
   if (pod.word != "Error" && pod.word != "Completed" && !pod.word.empty()) {
     return fmt::format("ended with exit code {} ({})", *pod.exit_code, word_and_message(pod));
   }
-  if (*pod.exit_code > 128) {
+  if (*pod.exit_code > kSignalBase) {
     if (const std::string name = signal_name(*pod.exit_code); !name.empty()) {
       return fmt::format("ended by {} (exit code {})", name, *pod.exit_code);
     }
   }
   return fmt::format("ended with exit code {}", *pod.exit_code);
+}
+
+EndCause cause_of(const Pod& pod) {
+  constexpr std::array<std::string_view, 5> kHostTaken = {
+      "Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated"};
+  constexpr std::array<std::string_view, 9> kNoContainer = {"ContainerCannotRun",
+                                                            "CreateContainerConfigError",
+                                                            "CreateContainerError",
+                                                            "ErrImageNeverPull",
+                                                            "ErrImagePull",
+                                                            "ImagePullBackOff",
+                                                            "InvalidImageName",
+                                                            "RunContainerError",
+                                                            "StartError"};
+  if (pod.word == "OOMKilled") return EndCause::kOutOfMemory;
+  if (pod.word == "DeadlineExceeded") return EndCause::kTimeLimit;
+  if (std::ranges::count(kHostTaken, pod.word) > 0) return EndCause::kHostLost;
+  if (std::ranges::count(kNoContainer, pod.word) > 0) return EndCause::kNotStarted;
+  if (!pod.exit_code) return EndCause::kEngine;
+  return *pod.exit_code > kSignalBase ? EndCause::kSignal : EndCause::kProgram;
 }
 
 void describe_waiting(const Pod& pod, NodeStatus& node) {
@@ -142,16 +164,19 @@ void describe_failure(const std::vector<RoleJob>& jobs, JobStatus& status) {
   status.engine_state = job.end_reason;
   if (job.end_reason == "DeadlineExceeded") {
     status.state = JobState::kCancelled;
+    status.cause = EndCause::kTimeLimit;
     status.reason = "the job has reached its max_run_time, and Kubernetes has ended it";
     return;
   }
   status.state = JobState::kFailed;
   const Failure first = first_failure(jobs, status.nodes);
   if (first.pod == nullptr) {
+    status.cause = EndCause::kEngine;
     status.first_failure =
         fmt::format("Kubernetes has ended role {}: {}", job.role, job.end_message);
   } else {
     status.exit_code = first.pod->exit_code;
+    status.cause = cause_of(*first.pod);
     status.first_failure = fmt::format("{} {}", name_of_node(*first.node), first.node->reason);
     if (!first.pod->host.empty()) status.first_failure += " on " + first.pod->host;
   }

@@ -74,6 +74,23 @@ TEST(Status, FailuresOfTheEngineDifferFromExitCodes) {
   EXPECT_EQ(status.first_failure, "m-0 failed without an exit code (Evicted: low on memory)");
 }
 
+TEST(Status, TheCauseTellsFailuresOfTheEngineFromThoseOfTheProgram) {
+  const auto cause = [](const Pod& pod) {
+    return status_of("a", {ended(job_of("m", {{pod}}), "Failed", "X")}).cause;
+  };
+  EXPECT_EQ(cause(failed(3, "t")), EndCause::kProgram);
+  EXPECT_EQ(cause(failed(139, "t")), EndCause::kSignal);
+  EXPECT_EQ(cause(failed(137, "t", "OOMKilled")), EndCause::kOutOfMemory);
+  EXPECT_EQ(cause(failed(128, "t", "StartError")), EndCause::kNotStarted);
+  EXPECT_EQ(cause({.phase = "Failed", .word = "Evicted"}), EndCause::kHostLost);
+  EXPECT_EQ(cause({.phase = "Failed", .word = "Strange"}), EndCause::kEngine);
+  EXPECT_EQ(status_of("a", {ended(job_of("m", {{}}), "Failed", "X")}).cause, EndCause::kEngine);
+  EXPECT_EQ(status_of("a", {ended(job_of("m", {{running()}}), "Failed", "DeadlineExceeded")}).cause,
+            EndCause::kTimeLimit);
+  EXPECT_EQ(status_of("a", {ended(job_of("m", {{succeeded()}}), "Complete", "")}).cause,
+            std::nullopt);
+}
+
 TEST(Status, ANodeThatNeverStartedIsNamedWhenTheJobFails) {
   const JobStatus status = status_of(
       "a",

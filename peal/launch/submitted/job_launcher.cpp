@@ -166,7 +166,7 @@ int JobLauncher::run_to_the_end() {
         [this](std::span<const HostSlots> hosts) { return room_for(hosts); },
         *this);
   } catch (const Error& error) {
-    end_ = {.first_failure = error.what()};
+    end_ = {.cause = EndCause::kEngine, .first_failure = error.what()};
   }
   finish(exit_code);
   return exit_code;
@@ -208,7 +208,9 @@ int JobLauncher::look() {
 void JobLauncher::tell(const std::string& sentence) {
   say(fmt::format("peal: {}\n", sentence));
   record_.wait(sentence);
-  if (end_.first_failure.empty()) end_.first_failure = sentence;
+  if (!end_.first_failure.empty()) return;
+  end_.cause = EndCause::kNotStarted;
+  end_.first_failure = sentence;
 }
 
 agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {
@@ -254,7 +256,7 @@ int JobLauncher::await(agents::Agents& agents) {
 /// Spare hosts, and hosts that become free, may replace the refused ones.
 AttemptEnd JobLauncher::refuse(const agents::Refusal& refusal, int number) {
   say("peal: " + refusal.text);
-  end_ = {.first_failure = as_sentence(refusal.text)};
+  end_ = {.cause = EndCause::kNotStarted, .first_failure = as_sentence(refusal.text)};
   return {.exit_code = refusal.exit_code,
           .next = number > 0 ? AfterAttempt::kRetry : AfterAttempt::kEnd,
           .lost = refusal.hosts};
@@ -313,9 +315,12 @@ AttemptEnd JobLauncher::report(LaunchReport& report,
                                const LaunchOptions& options) {
   report.post_mortem = examine(report, flights.place(), id, options);
   say(describe(report));
-  end_ = {};
+  end_ = {.cause = cause_of(report)};
+  if (report.post_mortem) end_.records = report.post_mortem->records;
   if (const ProcessEnd* failure = main_failure(report)) {
     end_.first_failure = record_.describe(*failure);
+    end_.failed_rank = failure->rank;
+    end_.last_lines = failure->last_lines;
     if (report.post_mortem) end_.reason = report.post_mortem->sentence;
   } else if (exit_code(report) != 0) {
     end_.first_failure = as_sentence(describe(report));
@@ -327,16 +332,20 @@ void JobLauncher::finish(int exit_code) {
   end_.exit_code = exit_code;
   end_.state = exit_code == 0 ? JobState::kSucceeded : JobState::kFailed;
   if (exit_code == kCancelled && record_.is_cancelled()) {
-    end_ = {
-        .state = JobState::kCancelled, .reason = "a user has cancelled it", .exit_code = exit_code};
+    end_ = {.state = JobState::kCancelled,
+            .reason = "a user has cancelled it",
+            .exit_code = exit_code,
+            .cause = EndCause::kCancelled};
   }
   if (exit_code == kTimedOut && time_left() == Timeout(0)) {
     end_ = {
         .state = JobState::kCancelled,
         .reason = fmt::format("it ran longer than max_run_time, {} s", job_.max_run_time->count()),
-        .exit_code = exit_code};
+        .exit_code = exit_code,
+        .cause = EndCause::kTimeLimit};
   }
   if (end_.state == JobState::kFailed && end_.first_failure.empty()) {
+    end_.cause = EndCause::kCancelled;
     end_.first_failure =
         fmt::format("its launcher was ended by {}", signal_name(exit_code - kSignalBase));
   }
