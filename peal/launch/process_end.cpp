@@ -11,19 +11,6 @@
 namespace peal::launch {
 namespace {
 
-/// "was killed by SIGKILL: out of memory (limit 2.0 GiB of its cgroup)"
-std::string how(const ProcessEnd& end) {
-  const std::string text = describe_wait_status(end.status);
-  if (!end.out_of_memory) return text;
-  if (!end.out_of_memory->limit) return text + ": out of memory (of the machine)";
-  const double mebibytes = static_cast<double>(end.out_of_memory->limit->value) / (1 << 20);
-  const bool is_large = mebibytes >= 1024;
-  return fmt::format("{}: out of memory (limit {:.1f} {} of its cgroup)",
-                     text,
-                     is_large ? mebibytes / 1024 : mebibytes,
-                     is_large ? "GiB" : "MiB");
-}
-
 /// For a SIGKILL that the launcher did not send: the memory may have run out.
 std::string hint(const ProcessEnd& end) {
   if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGKILL || end.out_of_memory) return "";
@@ -40,7 +27,7 @@ observe::RankEnd::State state_of(const ProcessEnd& end) {
 }
 
 std::string state_text(const ProcessEnd& end) {
-  if (end.ended_by == EndedBy::kItself) return how(end);
+  if (end.ended_by == EndedBy::kItself) return status_text(end);
   if (end.was_stopped) return "was stopped by a signal until the launcher ended it";
   if (end.ended_by == EndedBy::kKill) return "was killed by the launcher";
   if (ended_as_requested(end)) return "was ended by the launcher";
@@ -60,7 +47,19 @@ bool ended_as_requested(const ProcessEnd& end) {
 
 bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
 
-std::string how_it_ended(const ProcessEnd& end) { return how(end) + hint(end); }
+std::string status_text(const ProcessEnd& end) {
+  const std::string text = describe_wait_status(end.status);
+  if (!end.out_of_memory) return text;
+  if (!end.out_of_memory->limit) return text + ": out of memory (of the machine)";
+  const double mebibytes = static_cast<double>(end.out_of_memory->limit->value) / (1 << 20);
+  const bool is_large = mebibytes >= 1024;
+  return fmt::format("{}: out of memory (limit {:.1f} {} of its cgroup)",
+                     text,
+                     is_large ? mebibytes / 1024 : mebibytes,
+                     is_large ? "GiB" : "MiB");
+}
+
+std::string how_it_ended(const ProcessEnd& end) { return status_text(end) + hint(end); }
 
 bool failed_by_itself(const ProcessEnd& end) {
   return end.ended_by == EndedBy::kItself && failed(end.status);

@@ -58,8 +58,10 @@ int shell_code(int status);
 /// The end as it is stored for `peal why` and for the rank's peers, beside its flight.
 observe::RankEnd record_of(const ProcessEnd& end, observe::WallTime at);
 
-/// "was killed by SIGKILL: out of memory (limit 2.0 GiB of its cgroup)", or with a hint if nothing
-/// explains that signal.
+/// "ended with exit code 3", "was killed by SIGKILL: out of memory (limit 2.0 GiB of its cgroup)".
+std::string status_text(const ProcessEnd& end);
+
+/// The same, with a hint for a SIGKILL that nothing explains. For ranks that failed by themselves.
 std::string how_it_ended(const ProcessEnd& end);
 
 /// Whether the rank ended as requested: with exit code 0, or by the signal, handled or not.

@@ -63,7 +63,9 @@ void Driver::process_ended(const GuardEvent& event) {
 
 void Driver::worker_process_ended(int number, const GuardEvent& event) {
   const Worker before = worker(number);
-  end_worker(number, end_of(event.value), {.pid = event.pid, .status = event.value});
+  end_worker(number,
+             end_of(event.value),
+             {.pid = event.pid, .status = event.value, .out_of_memory = out_of_memory(event)});
   if (runs() && before.rank) {
     fail_meeting(before,
                  fmt::format("(pid {}) {}", event.pid, describe_wait_status(event.value)),
@@ -81,7 +83,7 @@ void Driver::worker_lost(int number) {
   }
 }
 
-/// `end`: the process, its status, and whether it was lost.
+/// `end`: the process, its status, and whether it was lost or out of memory.
 void Driver::end_worker(int number, WorkerEnd how, ElasticEnd end) {
   const TimePoint now = Clock::now();
   const Worker before = worker(number);

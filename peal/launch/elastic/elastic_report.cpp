@@ -111,7 +111,7 @@ std::string describe(const ElasticEnd& end) {
                      end.worker,
                      end.rank ? fmt::format("rank {} of round {}, ", *end.rank, end.round) : "",
                      end.pid,
-                     describe_wait_status(end.status),
+                     status_text(as_process_end(end)),
                      seconds(end.after));
 }
 
@@ -122,6 +122,7 @@ ProcessEnd as_process_end(const ElasticEnd& end) {
           .status = end.status,
           .after = end.after,
           .ended_by = is_by_itself ? EndedBy::kItself : EndedBy::kRequest,
+          .out_of_memory = end.out_of_memory,
           .host = end.host,
           .lost = end.lost,
           .last_lines = end.last_lines};

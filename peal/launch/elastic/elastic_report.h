@@ -35,7 +35,8 @@ struct ElasticEnd {
   std::string host{};
   std::string worker{};  // "localhost[0]"
   pid_t pid = 0;
-  int status = 0;      // as waitpid(2) gives it
+  int status = 0;  // as waitpid(2) gives it
+  std::optional<OutOfMemory> out_of_memory{};
   std::string lost{};  // why its host was lost with it; empty: the worker has ended
   Duration after{};
   int round = 0;               // the round at that time; 0: before the first

@@ -37,6 +37,16 @@ ElasticReport report_of(const std::vector<ElasticEnd>& ends, const std::string& 
   return report;
 }
 
+TEST(ElasticReportTest, AWorkerThatTheKernelKilledForItsMemoryIsDescribed) {
+  ElasticEnd end = end_of(1, SIGKILL, How::kFailed);
+  end.out_of_memory = OutOfMemory{64_MiB};
+  EXPECT_EQ(
+      describe(end),
+      "worker localhost[1] (rank 1 of round 2, pid 4712) was killed by SIGKILL: out of memory "
+      "(limit 64.0 MiB of its cgroup) after 3.2 s");
+  EXPECT_EQ(as_process_end(end).out_of_memory, end.out_of_memory);
+}
+
 TEST(ElasticReportTest, AJobThatEndsWellHasCode0AlthoughWorkersFailed) {
   const ElasticReport report = report_of({end_of(0, SIGKILL, How::kFailed),
                                           end_of(1, code(1), How::kRemoved),

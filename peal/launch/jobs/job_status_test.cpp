@@ -127,7 +127,8 @@ TEST(JobStatusTest, TheStateFollowsFromTheRecords) {
     EXPECT_EQ(status.reason, row.reason) << row.name;
     const bool is_lost = row.state == JobState::kFailed && !row.records.end;
     EXPECT_EQ(status.first_failure, is_lost ? row.reason : "") << row.name;
-    if (is_lost) EXPECT_EQ(status.cause, EndCause::kEngine) << row.name;
+    const auto cause = is_lost ? std::optional(EndCause::kEngine) : std::nullopt;
+    EXPECT_EQ(row.state == JobState::kFailed ? status.cause : std::nullopt, cause) << row.name;
     EXPECT_EQ(status.exit_code, row.records.end ? std::optional(3) : std::nullopt) << row.name;
   }
 }
