@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -219,9 +220,14 @@ TEST(HorovodrunTest, WrongArgumentsAreErrorsThatSayWhatToDo) {
       {{"--min-np", "1", "--host-discovery-script", "echo one two"},
        2,
        "\"echo one two\" printed no list of hosts: line 1, \"one two\": a line has the form"},
-      {{"--min-np", "1", "--host-discovery-script", "echo peal-other.example:1"},
-       2,
-       "host peal-other.example is not this machine"},
+      {{"--min-np", "1", "--host-discovery-script", "echo peal-other.invalid:1"},
+       1,
+       "host peal-other.invalid cannot be used: "},
+      {{"-np", "2:1"}, 2, "-np \"2:1\": it takes the least and the most ranks"},
+      {{"-np", "1:2", "--min-np", "1"}, 2, "-np 1:2 and --min-np both say how many ranks"},
+      {{"-np", "2", "--nnodes", "1:2"}, 2, "--nnodes 1:2: one launcher starts the ranks of all"},
+      {{"-np", "1:2", "--nnodes", "1:2"}, 2, "--nnodes 1:2 and -np 1:2 both have a range"},
+      {{"--nodes", "1:2", "-H", "localhost"}, 2, "--nnodes 1:2: how many ranks on each host?"},
   };
   for (const Case& wrong : cases) {
     const Ended ended = horovodrun(wrong.arguments, "echo started");
@@ -273,6 +279,37 @@ TEST(HorovodrunTest, AnElasticJobRunsOnFixedHosts) {
   const Ended named = horovodrun({"--min-np", "1", "-H", "127.0.0.1:1"}, "echo $HOROVOD_HOSTNAME");
   EXPECT_EQ(named.status, 0) << named.err;
   EXPECT_EQ(named.out, "127.0.0.1[0]<stdout>:127.0.0.1\n");
+}
+
+/// Runs an elastic job that ends when this number of workers has started. Returns their slots.
+std::set<std::string> workers_of(const std::vector<std::string>& arguments, int count) {
+  const PrivateFolder folder("peal-test.");
+  const auto started = folder.path() / "started";
+  std::filesystem::create_directory(started);
+  const Ended ended =
+      horovodrun(arguments,
+                 fmt::format("touch {0}/$HOROVOD_HOSTNAME-$HOROVOD_LOCAL_RANK; "
+                             "until [ $(ls {0} | wc -l) -ge {1} ]; do sleep 0.05; done",
+                             started.string(),
+                             count));
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  std::set<std::string> workers;
+  for (const auto& entry : std::filesystem::directory_iterator(started)) {
+    workers.insert(entry.path().filename());
+  }
+  return workers;
+}
+
+TEST(HorovodrunTest, ARangeOfRanksMakesAnElasticJob) {
+  for (const char* const option : {"-np", "--np", "-n", "--num-proc"}) {
+    EXPECT_THAT(workers_of({option, "1:2"}, 2), ElementsAre("localhost-0", "localhost-1"))
+        << option;
+  }
+}
+
+TEST(HorovodrunTest, ARangeOfNodesMakesAnElasticJobWithRanksOnEachHost) {
+  EXPECT_THAT(workers_of({"--nnodes", "1:2", "-np", "2", "-H", "localhost,127.0.0.1,127.0.0.2"}, 4),
+              ElementsAre("127.0.0.1-0", "127.0.0.1-1", "localhost-0", "localhost-1"));
 }
 
 TEST(HorovodrunTest, TwoValuesOfAnOptionAreNotTakenForTheCommand) {

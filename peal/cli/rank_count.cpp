@@ -26,9 +26,24 @@ int count_gpus() {
 
 }  // namespace
 
+std::optional<RankRange> parse_range(const std::vector<std::string>& counts,
+                                     const launch::Wording& wording) {
+  const auto colon = counts.size() == 1 ? counts.front().find(':') : std::string::npos;
+  if (colon == std::string::npos) return std::nullopt;
+  const auto least = try_parse_number<int>(counts.front().substr(0, colon));
+  const auto most = try_parse_number<int>(counts.front().substr(colon + 1));
+  if (least && most && *least >= 1 && *most >= *least) return RankRange{*least, *most};
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("{} \"{}\": it takes the least and the most ranks of an elastic job, as in "
+                  "2:4",
+                  wording.count,
+                  counts.front()));
+}
+
 std::optional<int> parse_count(const std::vector<std::string>& counts,
                                const launch::Wording& wording) {
-  if (counts.empty()) return std::nullopt;
+  if (counts.empty() || parse_range(counts, wording)) return std::nullopt;
   if (counts.size() > 1) {
     throw Error(
         ErrorKind::kUsage,

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "peal/cli/agents_options.h"
 #include "peal/cli/injection.h"
 #include "peal/cli/say.h"
-#include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/agents/run_on_hosts.h"
 #include "peal/launch/attempt_loop.h"
 #include "peal/launch/command.h"
@@ -39,7 +39,6 @@ class RunJob final : public launch::AttemptedJob {
                             const std::string& job,
                             const launch::LaunchOptions& options) const;
   launch::LaunchOptions options_of(const launch::BeginAttempt& attempt, int number) const;
-  launch::agents::AgentsOptions agents_options(const std::string& job) const;
 
   const RunRequest& request_;
   const launch::Variables& inherited_;
@@ -89,19 +88,6 @@ launch::AttemptEnd RunJob::run_here(const launch::LaunchOptions& options) {
   return report(result, flights, made.job.id, options);
 }
 
-launch::agents::AgentsOptions RunJob::agents_options(const std::string& job) const {
-  using launch::agents::Part;
-  return {.engine = *request_.engine,
-          .begin = {.job = job,
-                    .commands = {request_.options.command},
-                    .environment = given_variables(request_, part_of(inherited_, Part::kJob)),
-                    .directory = std::filesystem::current_path().string(),
-                    .grace = request_.options.grace,
-                    .silence = launch::agents::kAgentPatience},
-          .version = PEAL_VERSION,
-          .patience = request_.patience};
-}
-
 launch::AttemptEnd RunJob::run_on_hosts(const launch::LaunchOptions& options, int number) {
   const launch::Flights flights({});  // a place for the records of all hosts
   if (!flights.problem().empty()) {
@@ -110,11 +96,10 @@ launch::AttemptEnd RunJob::run_on_hosts(const launch::LaunchOptions& options, in
   const launch::Target out = launch::target_of(STDOUT_FILENO);
   launch::NewJobContext made = launch::make_job_context();
   made.job.terminal_width = launch::line_width(options, out);
-  launch::agents::Agents agents(agents_options(made.job.id));
+  launch::agents::Agents agents(agents_options(request_, made.job.id, inherited_));
   if (const auto refusal = launch::agents::connect(agents, options)) {
     say("peal: " + refusal->text);
     return {.exit_code = refusal->exit_code,
-
             .next = number > 0 ? launch::AfterAttempt::kRetry : launch::AfterAttempt::kEnd,
             .lost = refusal->hosts};
   }

@@ -13,6 +13,7 @@
 #include "peal/base/parse_number.h"
 #include "peal/base/printable.h"
 #include "peal/cli/check_build.h"
+#include "peal/cli/elastic_arguments.h"
 #include "peal/cli/horovod_config_file.h"
 #include "peal/cli/injection.h"
 #include "peal/cli/leading_options.h"
@@ -90,18 +91,6 @@ launch::Assignment parse_assignment(const std::string& text, const Environment& 
                 fmt::format("-x {0}: {0} is not set here; give its value, as in -x {0}=1", name));
   }
   return {name, *value};
-}
-
-/// A discovery script that always prints these hosts; without hosts, this machine. The hosts are
-/// names or addresses of this machine, so they have no quotes.
-std::string script_of(const std::vector<launch::HostSlots>& hosts, int ranks) {
-  if (hosts.empty()) return fmt::format("echo localhost:{}", ranks);
-  std::string script = R"(printf '%s\n')";  // not a part of the format: "[fe80::1%eth0]"
-  for (const launch::HostSlots& host : hosts) {
-    const bool is_ipv6 = host.name.find(':') != std::string::npos;
-    script += fmt::format(fmt::runtime(is_ipv6 ? " '[{}]:{}'" : " '{}:{}'"), host.name, host.slots);
-  }
-  return script;
 }
 
 /// The slots of the nodes: the tasks that the user has asked for, or the CPUs if `ranks` is another
@@ -286,33 +275,40 @@ std::vector<launch::Assignment> RunCommand::variables(const HorovodSettings& set
 /// user names hosts. Returns whether they are.
 bool RunCommand::take_allocation(const HorovodSettings& settings,
                                  const TorchrunValues& torchrun,
-                                 bool is_elastic,
+                                 const std::optional<launch::ElasticOptions>& elastic,
                                  launch::LaunchOptions& options) const {
   const rendezvous::NodeOptions node = node_options_of(torchrun);
   const bool is_placed =
       node.is_standalone || node.nodes || settings.has("--host-discovery-script");
-  if (!options.hosts.empty() || is_placed || is_elastic) return false;
+  if (!options.hosts.empty() || is_placed) return false;
   const auto allocation = rendezvous::read_slurm_allocation(process_environment());
   if (!allocation || is_only_node(*allocation)) return false;
-  options.hosts = slots_of(*allocation, parse_count(counts_, options_.wording));
+  std::optional<int> ranks = parse_count(counts_, options_.wording);
+  if (elastic) ranks = elastic->max_ranks.value_or(elastic->min_ranks);
+  // The spare nodes of an elastic job are among those with tasks.
+  if (elastic && allocation->has_tasks) ranks.reset();
+  options.hosts = slots_of(*allocation, ranks);
   return true;
 }
 
 RunRequest RunCommand::request() const {
-  const HorovodSettings settings = settle(horovod_->given(), read_horovod_config);
+  HorovodSettings settings = settle(horovod_->given(), read_horovod_config);
   const TorchrunValues torchrun = torchrun_->given();
   check_controller(settings);
   launch::LaunchOptions options = options_;
   options.command = command_of(torchrun, options_.command);
+  const ElasticArguments arguments(counts_, options_.wording, torchrun);
+  arguments.take_ranges(settings);
   options.hosts = hosts_of(settings);
-  auto elastic = elastic_of(
-      settings, parse_count(counts_, options_.wording), process_environment(), options_.wording);
-  if (elastic && !faults_.empty()) {
-    throw Error(ErrorKind::kUsage,
-                "--inject has no effect in an elastic job, whose ranks change: leave it out, and "
-                "kill workers instead");
+  auto elastic = arguments.options(settings);
+  if (elastic) refuse_in_elastic_job("--inject", faults_, "kill workers");
+  if (elastic) refuse_in_elastic_job("--timeout", time_limit_, "use timeout(1)");
+  const bool is_in_allocation = take_allocation(settings, torchrun, elastic, options);
+  if (elastic && elastic->discovery_script.empty()) {
+    elastic->hosts = arguments.hosts(options.hosts, *elastic);
+    if (!options.hosts.empty()) options.hosts = elastic->hosts;
+    if (elastic->hosts.empty()) elastic->hosts = {{launch::kDefaultHost, count_ranks({})}};
   }
-  const bool is_in_allocation = take_allocation(settings, torchrun, elastic.has_value(), options);
   options.variables = variables(settings);
   options.ranks = elastic ? elastic->min_ranks : count_ranks(options.hosts);
   set_output(settings, options);
@@ -325,13 +321,10 @@ RunRequest RunCommand::request() const {
   check(options);
   hide_output(torchrun, elastic.has_value(), options);
   RunRequest request;
-  if (elastic) {
-    launch::check_own_hosts(options.hosts);
-    if (options.time_limit) {
-      throw Error(ErrorKind::kUsage,
-                  "--timeout has no effect in an elastic job: leave it out, or use timeout(1)");
-    }
-  } else if (is_in_allocation || launch::has_other_hosts(options.hosts)) {
+  const bool has_others = is_in_allocation || launch::has_other_hosts(options.hosts) ||
+                          (elastic && !elastic->discovery_script.empty());
+  if (elastic && has_others) elastic->hosts_are = launch::HostsAre::kAnyMachine;
+  if (has_others) {
     request.engine = engine(settings);
     if (is_in_allocation) request.engine->engine = launch::agents::Engine::kSlurm;
     if (options.labels == launch::Labels::kRank) options.labels = launch::Labels::kHost;
@@ -346,9 +339,6 @@ RunRequest RunCommand::request() const {
     throw Error(ErrorKind::kUsage,
                 "--max-restarts has no effect in an elastic job, which begins a new round after a "
                 "failure: leave it out, or give --reset-limit");
-  }
-  if (elastic && elastic->discovery_script.empty()) {
-    elastic->discovery_script = script_of(options.hosts, count_ranks(options.hosts));
   }
   if (elastic) check(*elastic);
   request.notices = notices_of(settings, options, request.attempts);

@@ -39,7 +39,7 @@ class RunCommand final {
   std::vector<launch::Assignment> variables(const HorovodSettings& settings) const;
   bool take_allocation(const HorovodSettings& settings,
                        const TorchrunValues& torchrun,
-                       bool is_elastic,
+                       const std::optional<launch::ElasticOptions>& elastic,
                        launch::LaunchOptions& options) const;
   launch::agents::EngineOptions engine(const HorovodSettings& settings) const;
 

@@ -3,14 +3,17 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <memory>
+#include <utility>
+
 #include <fmt/format.h>
 
-#include "peal/base/error.h"
+#include "peal/cli/agents_options.h"
 #include "peal/cli/config_command.h"
 #include "peal/cli/injection.h"
 #include "peal/cli/run_attempts.h"
 #include "peal/cli/say.h"
-#include "peal/launch/command.h"
+#include "peal/launch/agents/elastic_guard.h"
 #include "peal/launch/dump_place.h"
 #include "peal/launch/elastic/round_records.h"
 #include "peal/launch/elastic/run_elastic.h"
@@ -18,25 +21,46 @@
 #include "peal/launch/inherited.h"
 #include "peal/launch/job_context.h"
 #include "peal/launch/post_mortem.h"
+#include "peal/observe/flight_folder.h"
 
 namespace peal::cli {
 namespace {
 
-int run_elastic(const RunRequest& request,
-                const std::string& program,
-                const launch::RecordPlace& records,
-                const launch::Variables& inherited) {
+int run_elastic(const RunRequest& request, const launch::Variables& inherited) {
+  using launch::agents::LauncherFacts;
+  const launch::LaunchOptions& options = request.options;
+  const launch::Flights flights(given_variables(request, inherited), options);
+  if (!flights.problem().empty()) {
+    say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
+  }
+  launch::remove_former_dump(options.log_directory, options.node);
   const launch::JobContext job = launch::make_job_context().job;
-  launch::ElasticReport report = launch::run_elastic(request.options,
-                                                     *request.elastic,
-                                                     job,
-                                                     records,
-                                                     program,
-                                                     inherited,
-                                                     launch::target_of(STDOUT_FILENO),
-                                                     launch::target_of(STDERR_FILENO));
-  ::signal(SIGXFSZ, SIG_IGN);  // as in `run`
-  report.post_mortem = launch::examine(report, records, job.id, request.options);
+  launch::agents::Agents agents(agents_options(request, job.id, inherited));
+  const bool is_slurm = request.engine && request.engine->engine == launch::agents::Engine::kSlurm;
+  const LauncherFacts launcher{
+      .command = options.command,
+      .environment = inherited,
+      .names = is_slurm ? LauncherFacts::Names::kOfNodes : LauncherFacts::Names::kOfHosts};
+  launch::ElasticReport report = launch::run_elastic(
+      options,
+      *request.elastic,
+      job,
+      flights.place(),
+      [&](launch::GuardDuty duty) {
+        return std::make_unique<launch::agents::ElasticGuard>(agents, launcher, std::move(duty));
+      },
+      inherited,
+      launch::target_of(STDOUT_FILENO),
+      launch::target_of(STDERR_FILENO));
+  ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
+  if (!report.why_badly.empty() && !report.rounds.empty() && !flights.folder().empty()) {
+    const launch::ElasticRound& last = report.rounds.back();
+    agents.collect_round(observe::round_folder_in(flights.folder(), last.number),
+                         last.number,
+                         last.ranks,
+                         launch::agents::kRecordsLimit);
+  }
+  report.post_mortem = launch::examine(report, flights.place(), job.id, options);
   say(launch::describe(report));
   return launch::exit_code(report);
 }
@@ -51,19 +75,7 @@ int run(const RunRequest& request) {
   say(warn_of_unknown(given));
   if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));
   if (!request.elastic) return run_attempts(request, inherited);
-  const auto path = inherited.find("PATH");
-  const launch::CommandLookup command = launch::find_command(
-      options.command.front(), path == inherited.end() ? "/usr/bin:/bin" : path->second);
-  if (command.exit_code != 0) {
-    say(fmt::format("peal: {}\n", command.problem));
-    return command.exit_code;
-  }
-  const launch::Flights flights(given, options);
-  if (!flights.problem().empty()) {
-    say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
-  }
-  launch::remove_former_dump(options.log_directory, options.node);
-  return run_elastic(request, command.path, flights.place(), inherited);
+  return run_elastic(request, inherited);
 }
 
 }  // namespace peal::cli

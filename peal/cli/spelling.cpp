@@ -17,7 +17,8 @@ std::string name_in(const std::string& option) {
 }
 
 bool names_rank_count(const std::string& name) {
-  return name == "-n" || name == "-np" || name == "--num-proc" || name == "--nproc-per-node";
+  return name == "-n" || name == "-np" || name == "--np" || name == "--num-proc" ||
+         name == "--nproc-per-node";
 }
 
 }  // namespace

@@ -145,10 +145,16 @@ TorchrunValues TorchrunOptions::given() const {
   return given;
 }
 
+std::optional<rendezvous::NodeRange> node_range_of(const TorchrunValues& given) {
+  if (!has(given, "--nnodes")) return std::nullopt;
+  const auto range = rendezvous::parse_node_range(text_of(given, "--nnodes"), "--nnodes");
+  return range.least == range.most ? std::nullopt : std::optional(range);
+}
+
 rendezvous::NodeOptions node_options_of(const TorchrunValues& given) {
   rendezvous::NodeOptions node;
   check_backend(given);
-  if (has(given, "--nnodes")) {
+  if (has(given, "--nnodes") && !node_range_of(given)) {
     node.nodes = rendezvous::parse_node_count(text_of(given, "--nnodes"), "--nnodes");
   }
   if (has(given, "--node-rank")) {

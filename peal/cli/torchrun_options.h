@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "peal/launch/options.h"
+#include "peal/rendezvous/node_variables.h"
 #include "peal/rendezvous/read_node_place.h"
 
 namespace peal::cli {
@@ -29,7 +30,11 @@ class TorchrunOptions final {
   std::map<const CLI::Option*, std::string_view> declared_;
 };
 
-/// The options about nodes. Errors: usage.
+/// MIN and MAX of --nnodes MIN:MAX: the hosts of an elastic job. Nothing for a fixed number.
+/// Errors: usage.
+std::optional<rendezvous::NodeRange> node_range_of(const TorchrunValues& given);
+
+/// The options about nodes. A range of --nnodes does not count. Errors: usage.
 rendezvous::NodeOptions node_options_of(const TorchrunValues& given);
 
 /// The words that start the ranks: `command`, changed by -m and --no-python. Errors: usage.

@@ -171,7 +171,7 @@ TEST(NodeTest, WrongOptionsAndVariablesAreErrorsBeforeAnyRankStarts) {
     std::string message;
   };
   const std::vector<Case> cases = {
-      {{"--nnodes", "1:4"}, {}, "--nnodes 1:4: the nodes of this job are started by something"},
+      {{"--nnodes", "1:4"}, {}, "--nnodes 1:4: one launcher starts the ranks of all hosts"},
       {{"--nnodes", "two"}, {}, "--nnodes \"two\": it takes the number of nodes"},
       {{"--nnodes", "2"}, {}, "--nnodes 2: which of the nodes is this? Give --node-rank, 0 to 1"},
       {{"--nnodes", "2", "--node-rank", "0"}, {}, "give --master-addr"},

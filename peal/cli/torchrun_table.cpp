@@ -11,9 +11,11 @@ constexpr const char* kUnused = "Accepted from torchrun, without effect";
 
 constexpr std::array kOptions = {
     TorchrunOption{.name = "--nnodes",
+                   .other_names = "--nodes",
                    .value = "N",
                    .heading = kNodes,
-                   .meaning = "The number of nodes; each starts its ranks with its own launcher"},
+                   .meaning = "The number of nodes; each starts its ranks with its own launcher. "
+                              "MIN:MAX: an elastic job on this many hosts, each with -n ranks"},
     TorchrunOption{.name = "--node-rank",
                    .value = "I",
                    .heading = kNodes,

@@ -67,9 +67,13 @@ bool is_own_host(std::string_view name,
   return address && !address->is_unix() && is_among(*address, addresses);
 }
 
+bool is_spelled_as_this_machine(const std::string& name) {
+  return is_own_host(name, name_of_this_machine(), addresses_of_this_machine());
+}
+
 bool is_this_machine(const std::string& name) {
+  if (is_spelled_as_this_machine(name)) return true;
   const std::vector<net::Address> own = addresses_of_this_machine();
-  if (is_own_host(name, name_of_this_machine(), own)) return true;
   try {
     const auto found = net::resolve(name, 1, Deadline::after(std::chrono::seconds(2)));
     return !found.empty() && std::ranges::all_of(found, [&](const net::Address& address) {
@@ -82,21 +86,6 @@ bool is_this_machine(const std::string& name) {
 
 bool has_other_hosts(std::span<const HostSlots> hosts) {
   return !std::ranges::all_of(hosts, is_this_machine, &HostSlots::name);
-}
-
-void check_own_hosts(std::span<const HostSlots> hosts) {
-  for (const HostSlots& host : hosts) {
-    if (is_this_machine(host.name)) continue;
-    const std::string own = name_of_this_machine();
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format("host {} is not this machine ({}), and elastic jobs run on one machine: "
-                    "name localhost, {} or an address of this machine. Jobs that are not "
-                    "elastic run on several hosts",
-                    host.name,
-                    own,
-                    own));
-  }
 }
 
 }  // namespace peal::launch

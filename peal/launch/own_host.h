@@ -17,16 +17,14 @@ bool is_own_host(std::string_view name,
                  std::string_view hostname,
                  std::span<const net::Address> addresses);
 
-/// The same for the name and the addresses of this machine. Another name may
-/// be an alias, as in /etc/hosts: then all its addresses are addresses of this machine.
-/// Cost: asks the name service for other names, up to 2 s.
+/// The same for the name and the addresses of this machine. Looks up no name.
+bool is_spelled_as_this_machine(const std::string& name);
+
+/// The same, but another name may be an alias, as in /etc/hosts: then all its addresses are
+/// addresses of this machine. Cost: asks the name service for other names, up to 2 s.
 bool is_this_machine(const std::string& name);
 
 /// Whether `hosts` has a name that is not this machine.
 bool has_other_hosts(std::span<const HostSlots> hosts);
-
-/// For elastic jobs, which run on one machine. Errors: usage if a host is another machine; the text
-/// says what to do.
-void check_own_hosts(std::span<const HostSlots> hosts);
 
 }  // namespace peal::launch

@@ -1,12 +1,15 @@
 #include "peal/rendezvous/elastic_assignment.h"
 
 #include <atomic>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
+#include "peal/base/split.h"
 #include "peal/config/config.h"
 #include "peal/net/address.h"
 #include "peal/rendezvous/elastic_protocol.h"
@@ -19,11 +22,13 @@ namespace {
 /// How long the driver may be silent. It answers at once unless its process is stopped, for example
 /// by Ctrl-Z, or the machine is very busy.
 constexpr Timeout kSilence = std::chrono::seconds(10);
+/// How long to try to connect. On another machine the first packet may be lost.
+constexpr Timeout kToConnect = std::chrono::seconds(5);
 constexpr auto kAskEvery = std::chrono::milliseconds(500);
 
 /// The variables by which the driver tells a worker what it is.
 struct Variables {
-  net::Address driver;
+  std::vector<net::Address> driver;
   int worker = 0;
   std::string hostname;
   std::string slot;
@@ -48,7 +53,12 @@ Variables read(const Environment& environment) {
         fmt::format(
             "{}=\"{}\": it is set by peal run; do not change it", kElasticWorkerVariable, number));
   }
-  return {.driver = net::Address::parse(required(environment, kElasticDriverVariable)),
+  const std::string addresses = required(environment, kElasticDriverVariable);
+  std::vector<net::Address> driver;
+  for (const std::string_view address : split(addresses, ',')) {
+    driver.push_back(net::Address::parse(address));
+  }
+  return {.driver = std::move(driver),
           .worker = *worker,
           .hostname = environment("HOROVOD_HOSTNAME").value_or("localhost"),
           .slot = environment("HOROVOD_LOCAL_RANK").value_or("0"),
@@ -106,10 +116,10 @@ class ElasticWorkerOverStore final : public ElasticWorker {
   std::string name() const { return fmt::format("{}[{}]", self_.hostname, self_.slot); }
 
   std::unique_ptr<store::Store> connect() const {
-    return store::connect_tcp_store({self_.driver},
+    return store::connect_tcp_store(self_.driver,
                                     elastic_proof_context(self_.config, self_.job),
                                     kSilence,
-                                    Deadline::after(std::chrono::seconds(1)),
+                                    Deadline::after(kToConnect),
                                     "the store of the elastic job's driver");
   }
 

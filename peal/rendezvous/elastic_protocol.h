@@ -14,7 +14,8 @@
 
 namespace peal::rendezvous {
 
-/// "127.0.0.1:4711": where the driver serves its store.
+/// "127.0.0.1:4711", or "10.0.0.1:4711,[fd00::1]:4712": where the driver serves its store. The
+/// worker tries the addresses in this order.
 inline constexpr const char* kElasticDriverVariable = "PEAL_ELASTIC_DRIVER";
 /// The number of the worker: which of the processes that the driver has started it is.
 inline constexpr const char* kElasticWorkerVariable = "PEAL_ELASTIC_WORKER";

@@ -32,7 +32,7 @@ Number own_number(const Environment& environment, const Number& nodes, const std
 
 }  // namespace
 
-int parse_node_count(const std::string& text, const std::string& source) {
+NodeRange parse_node_range(const std::string& text, const std::string& source) {
   const auto colon = text.find(':');
   const auto least = try_parse_number<int>(text.substr(0, colon));
   const auto most =
@@ -43,13 +43,18 @@ int parse_node_count(const std::string& text, const std::string& source) {
         fmt::format(
             "{} {}: it takes the number of nodes, 1 or more", source, quoted_beginning(text)));
   }
-  if (*least == *most) return *least;
+  return {.least = *least, .most = *most};
+}
+
+int parse_node_count(const std::string& text, const std::string& source) {
+  const NodeRange range = parse_node_range(text, source);
+  if (range.least == range.most) return range.least;
   throw Error(ErrorKind::kUsage,
               fmt::format("{0} {1}: the nodes of this job are started by something else, so their "
                           "number cannot change: give one number, as in {0} {2}",
                           source,
                           text,
-                          *most));
+                          range.most));
 }
 
 HostPort parse_endpoint(const std::string& text, const std::string& source) {

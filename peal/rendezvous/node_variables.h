@@ -34,6 +34,14 @@ std::optional<NodeVariables> cluster_variables(const Environment& environment);
 /// The first of the above that is set. Errors: as above.
 std::optional<NodeVariables> any_node_variables(const Environment& environment);
 
+/// MIN and MAX of "MIN:MAX", or twice N of "N".
+struct NodeRange {
+  int least = 1;
+  int most = 1;
+};
+/// Errors: usage. `source`: "--nnodes".
+NodeRange parse_node_range(const std::string& text, const std::string& source);
+
 /// N of "N" or "N:N". Errors: usage, also for a range "1:4". `source`: "--nnodes".
 int parse_node_count(const std::string& text, const std::string& source);
 

@@ -11,6 +11,8 @@ import unittest
 from pathlib import Path
 from typing import Any, Callable
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests/engines"))
+import slurm_cluster
 from needs import torch_wanted
 from programs import EXAMPLES, example, lines_of, losses_of, output_of, peal_run
 
@@ -116,9 +118,12 @@ class LaunchersTest(unittest.TestCase):
         self.assertEqual(lines_of(output_of("mpirun.mpich", "-n", "3", *example("arrays.py"))),
                          arrays(3))
 
-    @installed("srun")
+    @unittest.skipIf(slurm_cluster.why_not(), slurm_cluster.why_not())
     def test_srun_starts_arrays(self) -> None:
-        self.assertEqual(lines_of(output_of("srun", "-n", "3", *example("arrays.py"))), arrays(3))
+        with slurm_cluster.SlurmCluster(1, cpus=3) as cluster:
+            run = cluster.run(["srun", "-n", "3", *example("arrays.py")])
+        self.assertEqual(run.returncode, 0, run.stdout)
+        self.assertEqual(lines_of(run.stdout), arrays(3))
 
     @torch_wanted
     @unittest.skipUnless(CPP_EXAMPLE.is_file(),

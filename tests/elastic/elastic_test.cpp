@@ -249,13 +249,24 @@ TEST(ElasticTest, ALaterFailureOfTheDiscoveryChangesNothing) {
   EXPECT_EQ(job.wait().code, 0);
 }
 
-TEST(ElasticTest, AHostThatIsAnotherMachineIsRefused) {
+TEST(ElasticTest, AHostThatCannotBeReachedIsNamedOnceAndTheOthersTrain) {
   ElasticJob job;
-  job.set_hosts("localhost:1 192.0.2.1:1");
-  job.start({"train", "1"});
+  job.set_hosts("localhost:1 peal-other.invalid:1");
+  job.start({"train", "10"}, {.cooldown = 1});
+  ASSERT_TRUE(job.wait_for_round(1, 1));
+  job.finish();
   const auto ended = job.wait();
-  EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.output, HasSubstr("usage: host 192.0.2.1 is not this machine"));
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(count(ended.output, "peal: host peal-other.invalid cannot be used: "), 1);
+}
+
+TEST(ElasticTest, AJobWithoutAUsableHostEndsAtOnce) {
+  ElasticJob job;
+  job.set_hosts("peal-other.invalid:1");
+  job.start({"train", "10"});
+  const auto ended = job.wait();
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("before the first round: none of the hosts can be used"));
 }
 
 TEST(ElasticTest, ASignalToTheLauncherEndsAllWorkers) {

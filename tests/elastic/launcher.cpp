@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "peal/base/error.h"
+#include "peal/launch/agents/agents.h"
+#include "peal/launch/agents/elastic_guard.h"
 #include "peal/launch/elastic/round_records.h"
 #include "peal/launch/elastic/run_elastic.h"
 #include "peal/launch/flights.h"
@@ -34,14 +38,19 @@ int main(int count, char** arguments) {
     const Variables variables = process_variables();
     const Flights flights(variables);
     const JobContext job = make_job_context().job;
-    ElasticReport report = run_elastic(options,
-                                       elastic,
-                                       job,
-                                       flights.place(),
-                                       options.command.front(),
-                                       variables,
-                                       target_of(STDOUT_FILENO),
-                                       target_of(STDERR_FILENO));
+    agents::Agents agents({});  // all hosts are this machine
+    ElasticReport report = run_elastic(
+        options,
+        elastic,
+        job,
+        flights.place(),
+        [&](GuardDuty duty) {
+          return std::make_unique<agents::ElasticGuard>(
+              agents, agents::LauncherFacts{options.command, variables}, std::move(duty));
+        },
+        variables,
+        target_of(STDOUT_FILENO),
+        target_of(STDERR_FILENO));
     report.post_mortem = examine(report, flights.place(), job.id, options);
     std::cout << describe(report) << "the report ends" << std::endl;
     return exit_code(report);

@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <span>
 #include <utility>
@@ -77,7 +79,8 @@ class Agent final {
   void check_launcher(TimePoint now);
   void tell_signal();
   void tell_gone(TimePoint now);
-  void send_records();
+  void send_records(const RecordOrder& order);
+  void forget_records(int round) const;
 
   AgentLink& link_;
   const Begin begin_;
@@ -86,7 +89,7 @@ class Agent final {
   const TimePoint start_ = Clock::now();
   Supervisor supervisor_;
   std::map<Rank, Streams> outputs_;
-  std::set<Rank> started_;
+  std::map<Rank, observe::EndPlace> started_;
   std::set<Rank> stopped_;
   bool launcher_may_pause_ = false;  // it has passed on SIGTSTP, and stops itself
   bool has_told_signal_ = false;
@@ -158,7 +161,9 @@ void Agent::handle(const Frame& frame) {
     case FrameKind::kKill:
       return supervisor_.guard().kill();
     case FrameKind::kCollect:
-      return send_records();
+      return send_records(decode_record_order(frame.payload));
+    case FrameKind::kForget:
+      return forget_records(decode_record_order(frame.payload).round);
     case FrameKind::kBegin:
     case FrameKind::kFile:
     case FrameKind::kFilesEnd:
@@ -177,7 +182,7 @@ void Agent::handle(const Frame& frame) {
 void Agent::start(const RankCommand& command) {
   try {
     start_with_outputs(command);
-    started_.insert(command.rank);
+    started_[command.rank] = end_place_of({command});
   } catch (const Error&) {  // too many open files
     handle(
         GuardEvent{.kind = GuardEvent::Kind::kNotStarted, .rank = command.rank, .value = EMFILE});
@@ -204,10 +209,11 @@ void Agent::handle(const GuardEvent& event) {
   link_.send(FrameKind::kEvent, encode(event));
 }
 
-/// For the rank's peers on this host, and for `peal why`.
+/// For the rank's peers on this host, and for `peal why`. A worker of an elastic job has no folder
+/// in its environment, because its rank changes. Its driver leaves its end.
 void Agent::leave_end_of(const GuardEvent& event) const {
   const TimePoint now = Clock::now();
-  leave_end({.folder = flights_.folder(), .job = begin_.job},
+  leave_end(started_.at(event.rank),
             {.rank = event.rank,
              .pid = event.pid,
              .status = event.value,
@@ -282,10 +288,15 @@ void Agent::tell_gone(TimePoint now) {
       GuardEvent{.kind = GuardEvent::Kind::kGone, .value = supervisor_.intervention().survivors});
 }
 
-void Agent::send_records() {
-  for (const Rank rank : started_) {
-    for (const std::string& path : {observe::flight_file_in(flights_.folder(), rank),
-                                    observe::end_file_in(flights_.folder(), rank)}) {
+void Agent::send_records(const RecordOrder& order) {
+  const std::string folder = order.round == 0
+                                 ? flights_.folder()
+                                 : observe::round_folder_in(flights_.folder(), order.round);
+  std::vector<Rank> ranks = order.ranks;
+  if (ranks.empty()) std::ranges::copy(std::views::keys(started_), std::back_inserter(ranks));
+  for (const Rank rank : ranks) {
+    for (const std::string& path :
+         {observe::flight_file_in(folder, rank), observe::end_file_in(folder, rank)}) {
       try {
         link_.send(
             FrameKind::kRecord,
@@ -296,6 +307,12 @@ void Agent::send_records() {
     }
   }
   link_.send(FrameKind::kCollected);
+}
+
+void Agent::forget_records(int round) const {
+  if (!flights_.place().is_private) return;
+  std::error_code stays;
+  std::filesystem::remove_all(observe::round_folder_in(flights_.folder(), round), stays);
 }
 
 Error no_launcher() {

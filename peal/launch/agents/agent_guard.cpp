@@ -52,6 +52,7 @@ std::optional<GuardEvent> AgentGuard::try_next() {
 void AgentGuard::advance() {
   agents_.advance();
   while (const auto news = agents_.try_next_news()) {
+    news_.push_back(*news);
     if (news->state == AgentHost::State::kReady) continue;
     unwritten_.erase(news->host);
     agents_.pause(news->host, -1);
@@ -96,6 +97,7 @@ void AgentGuard::handle(int host, const Frame& frame) {
     case FrameKind::kCollect:
     case FrameKind::kFile:
     case FrameKind::kFilesEnd:
+    case FrameKind::kForget:
     case FrameKind::kReady:
     case FrameKind::kBeat:
       break;
@@ -167,7 +169,7 @@ bool AgentGuard::write(Output& output, int host) {
 void AgentGuard::take_event(int host, const GuardEvent& event) {
   if (event.kind == GuardEvent::Kind::kGone) {
     survivors_ += event.value;
-    return take_leave(host, "the process that guards its ranks was killed");
+    return lose_guard(host);
   }
   const auto found = processes_.find(event.rank);
   if (found == processes_.end() || found->second.host != host || !found->second.is_running) return;
@@ -177,6 +179,13 @@ void AgentGuard::take_event(int host, const GuardEvent& event) {
   }
   if (event.kind != GuardEvent::Kind::kStopped) found->second.is_running = false;
   events_.push_back(event);
+}
+
+/// Its agent cannot start further processes.
+void AgentGuard::lose_guard(int host) {
+  const std::string why = "the process that guards its ranks was killed";
+  take_leave(host, why);
+  if (starts_ == Starts::kAlsoLater && stage_ == Stage::kRunning) agents_.leave(host, why);
 }
 
 void AgentGuard::take_leave(int host, const std::string& why) {
@@ -221,8 +230,12 @@ void AgentGuard::pass_on(int signal, SignalOrigin /*origin*/) {
   send_to_all(FrameKind::kPassOn, signal);
 }
 
+/// A host that has not answered yet has no processes, and its answer would come too late.
 void AgentGuard::stop(int signal, SignalOrigin /*origin*/) {
   if (stage_ == Stage::kRunning) stage_ = Stage::kStopping;
+  for (int host = 0; host < agents_.count(); ++host) {
+    if (!agents_.host(host).is_ready()) agents_.leave(host, "the job ends");
+  }
   for (const auto& [host, unwritten] : unwritten_) agents_.pause(host, -1);
   send_to_all(FrameKind::kStop, signal);
 }
@@ -232,11 +245,24 @@ void AgentGuard::kill() {
   send_to_all(FrameKind::kKill, SIGKILL);
 }
 
+std::optional<HostNews> AgentGuard::try_next_news() {
+  if (news_.empty()) return std::nullopt;
+  const HostNews first = news_.front();
+  news_.pop_front();
+  return first;
+}
+
+/// -1: no host has this name.
+int AgentGuard::number_of(const std::string& host) const {
+  int number = agents_.count() - 1;
+  while (number >= 0 && agents_.host(number).name() != host) --number;
+  return number;
+}
+
 void AgentGuard::start(const RankCommand& command, int out, int err) {
-  int host = 0;
-  while (host < agents_.count() && agents_.host(host).name() != command.host) ++host;
-  if (host == agents_.count() || gone_.contains(host)) {
-    const bool is_known = host < agents_.count();
+  const int host = number_of(command.host);
+  if (host < 0 || gone_.contains(host)) {
+    const bool is_known = host >= 0;
     processes_[command.rank] = {.host = host,
                                 .is_running = false,
                                 .why_lost = is_known ? agents_.host(host).problem() : "unknown"};

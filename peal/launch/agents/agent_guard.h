@@ -28,10 +28,14 @@ class AgentGuard final : public Guard {
   void pass_on(int signal, SignalOrigin origin) override;
   void stop(int signal, SignalOrigin origin) override;
   void kill() override;
-  /// `command.host` is the name of a host that is ready.
+  /// `command.host` is the name of a host that is ready, or was. If the name was added to the
+  /// agents several times, the last one counts.
   void start(const RankCommand& command, int out, int err) override;
   void signal(Rank rank, int signal) override;
   std::string why_lost(Rank rank) const override;
+
+  /// The next change of a host; nothing if there is none. `try_next` finds them.
+  std::optional<HostNews> try_next_news();
 
  private:
   /// A process, and the pipes for its output.
@@ -60,9 +64,11 @@ class AgentGuard final : public Guard {
   /// Returns whether all bytes are written, or nothing takes them.
   bool write(Output& output, int host);
   void pause_if_full(int host);
+  void lose_guard(int host);
   /// No more comes from the host. Its processes that run are lost.
   void take_leave(int host, const std::string& why);
   void close_outputs(int host);
+  int number_of(const std::string& host) const;
   void end_if_done();
   void send_to_all(FrameKind kind, int signal);
 
@@ -72,6 +78,7 @@ class AgentGuard final : public Guard {
   std::map<int, Unwritten> unwritten_;  // by host
   std::set<int> gone_;                  // hosts without processes, or without a connection
   std::deque<GuardEvent> events_;
+  std::deque<HostNews> news_;
   enum class Stage : unsigned char { kRunning, kStopping, kGone } stage_ = Stage::kRunning;
   int survivors_ = 0;
 };

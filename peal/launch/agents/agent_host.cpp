@@ -193,6 +193,13 @@ void AgentHost::lose(const std::string& problem) {
   end_process(Ending::kKill);
 }
 
+void AgentHost::leave(const std::string& reason) {
+  if (state_ == State::kRefused || state_ == State::kLost) return;
+  const std::string why =
+      ending_.empty() ? reason : fmt::format("its agent was ended by {}", ending_);
+  return state_ == State::kReady ? lose(why) : refuse(why);
+}
+
 /// The connection has ended, so the engine's command is about to end.
 std::string AgentHost::reason_of_end() {
   const int status = end_process(Ending::kAwait);

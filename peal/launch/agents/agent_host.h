@@ -63,6 +63,8 @@ class AgentHost final {
   void read_errors();
   /// Checks the limits, and whether the connection still exists. Sends a heartbeat.
   void check(TimePoint now, const Patience& patience);
+  /// Ends the connection. The host is then refused or lost, for this reason.
+  void leave(const std::string& reason);
   /// The agent has announced that a signal ends the agent.
   void note_ending(std::string signal) { ending_ = std::move(signal); }
 

@@ -221,6 +221,21 @@ SignalOrder decode_signal(std::string_view bytes) {
   return order;
 }
 
+std::string encode(const RecordOrder& order) {
+  ByteWriter writer;
+  writer.put_i32(order.round).put_u32(static_cast<std::uint32_t>(order.ranks.size()));
+  for (const Rank rank : order.ranks) writer.put_i32(rank);
+  return std::move(writer).take();
+}
+
+RecordOrder decode_record_order(std::string_view bytes) {
+  ByteReader reader(bytes, "order about records");
+  RecordOrder order{.round = reader.get_i32()};
+  for (auto left = reader.get_u32(); left > 0; --left) order.ranks.push_back(reader.get_i32());
+  reader.finish();
+  return order;
+}
+
 std::string encode(FrameKind kind, std::string_view payload) {
   ByteWriter writer;
   writer.put_u32(static_cast<std::uint32_t>(payload.size()));

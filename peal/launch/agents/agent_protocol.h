@@ -48,7 +48,8 @@ enum class FrameKind : std::uint8_t {
   kPassOn,     // SignalOrder: a signal to all ranks
   kStop,       // SignalOrder: the same, and ranks that remain after the grace are killed
   kKill,       // all ranks are killed
-  kCollect,    // send the records of the ranks
+  kCollect,    // RecordOrder: send records of the ranks
+  kForget,     // RecordOrder: remove the records of a round, if their folder is private
   kFile,       // FilePart, after kBegin
   kFilesEnd,   // there are no more files
   // From the agent:
@@ -157,6 +158,15 @@ struct SignalOrder {
 };
 std::string encode(const SignalOrder& order);
 SignalOrder decode_signal(std::string_view bytes);
+
+/// Which records are meant.
+struct RecordOrder {
+  int round = 0;              // of an elastic job, whose rounds have folders; 0: the job has none
+  std::vector<Rank> ranks{};  // empty: all ranks that the agent has started
+  friend bool operator==(const RecordOrder&, const RecordOrder&) = default;
+};
+std::string encode(const RecordOrder& order);
+RecordOrder decode_record_order(std::string_view bytes);
 
 /// A frame as bytes.
 std::string encode(FrameKind kind, std::string_view payload);

@@ -15,7 +15,7 @@ using testing::Optional;
 TEST(AgentProtocolTest, ABannerIsOneLineThatReadsBack) {
   const Banner banner{.version = "1.2.3"};
   const std::string line = encode(banner);
-  ASSERT_EQ(line, "PEAL-AGENT 1 1.2.3\n");
+  ASSERT_EQ(line, "PEAL-AGENT 2 1.2.3\n");
   EXPECT_THAT(decode_banner(line.substr(0, line.size() - 1)), Optional(Eq(banner)));
 }
 
@@ -57,6 +57,8 @@ TEST(AgentProtocolTest, MessagesReadBack) {
   EXPECT_EQ(decode_record(encode(record)), record);
   const SignalOrder order{.signal = 15, .rank = 2};
   EXPECT_EQ(decode_signal(encode(order)), order);
+  const RecordOrder records{.round = 3, .ranks = {1, 4}};
+  EXPECT_EQ(decode_record_order(encode(records)), records);
   const GuardEvent event{GuardEvent::Kind::kEnded, 2, 4711, 256};
   const GuardEvent decoded = decode_event(encode(event));
   EXPECT_EQ(decoded.kind, event.kind);

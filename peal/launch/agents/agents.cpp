@@ -36,6 +36,14 @@ Fd make_timer() {
   return timer;
 }
 
+/// The names of the files with the records of a rank.
+void add_names(Rank rank, std::set<std::string>& names) {
+  for (const std::string& path :
+       {observe::flight_file_in("", rank), observe::end_file_in("", rank)}) {
+    names.insert(std::filesystem::path(path).filename().string());
+  }
+}
+
 constexpr int kTimer = -1;  // instead of the number of a host
 
 /// Replaces the descriptor `before` by `now` in the set; -1: none. `owner`: the number of the host.
@@ -65,15 +73,24 @@ Agents::~Agents() {
 }
 
 int Agents::add(const std::string& host, std::vector<std::vector<std::string>> commands) {
-  allow_open_files(kFilesOfOthers + kFilesOfAHost * (count() + 1), "connecting with the hosts");
-  EngineOptions engine = options_.engine;
-  // Names of Slurm's nodes are not always host names.
-  if (engine.engine == Engine::kSsh && is_this_machine(host)) {
-    engine = {.engine = Engine::kThisMachine,
-              .peal = std::filesystem::read_symlink("/proc/self/exe").string()};
-  }
   Begin begin = options_.begin;
   if (!commands.empty()) begin.commands = std::move(commands);
+  // Names of Slurm's nodes are not always host names.
+  if (options_.engine.engine != Engine::kSsh || !is_this_machine(host)) {
+    return add(host, options_.engine, std::move(begin));
+  }
+  return add(host,
+             {.engine = Engine::kThisMachine,
+              .peal = std::filesystem::read_symlink("/proc/self/exe").string()},
+             std::move(begin));
+}
+
+int Agents::add_other(const std::string& host) {
+  return add(host, options_.engine, options_.begin);
+}
+
+int Agents::add(const std::string& host, const EngineOptions& engine, Begin begin) {
+  allow_open_files(kFilesOfOthers + kFilesOfAHost * (count() + 1), "connecting with the hosts");
   hosts_.push_back(std::make_unique<AgentHost>(
       host, engine, std::move(begin), options_.files, options_.version, mask_));
   known_.push_back(AgentHost::State::kStarting);
@@ -82,6 +99,12 @@ int Agents::add(const std::string& host, std::vector<std::vector<std::string>> c
   note_changes(number);
   watch(number);
   return number;
+}
+
+void Agents::leave(int number, const std::string& reason) {
+  host(number).leave(reason);
+  note_changes(number);
+  watch(number);
 }
 
 void Agents::watch(int number) {
@@ -173,16 +196,43 @@ bool Agents::await_all(const std::function<bool()>& should_stop) {
 void Agents::collect_records(const std::string& folder, int ranks, Timeout limit) {
   if (folder.empty()) return;
   std::set<std::string> names;
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    for (const std::string& path :
-         {observe::flight_file_in(folder, rank), observe::end_file_in(folder, rank)}) {
-      names.insert(std::filesystem::path(path).filename().string());
-    }
-  }
-  std::set<int> waiting;
+  for (Rank rank = 0; rank < ranks; ++rank) add_names(rank, names);
+  std::map<int, RecordOrder> orders;
+  for (int number = 0; number < count(); ++number) orders[number] = {};
+  collect(orders, folder, names, limit);
+}
+
+void Agents::collect_round(const std::string& folder,
+                           int round,
+                           const std::map<std::string, std::vector<Rank>>& ranks,
+                           Timeout limit) {
+  if (folder.empty()) return;
+  std::set<std::string> names;
+  std::map<int, RecordOrder> orders;
   for (int number = 0; number < count(); ++number) {
+    const auto own = ranks.find(host(number).name());
+    if (own == ranks.end()) continue;
+    orders[number] = {.round = round, .ranks = own->second};
+    for (const Rank rank : own->second) add_names(rank, names);
+  }
+  collect(orders, folder, names, limit);
+}
+
+void Agents::forget_round(int round) {
+  for (const auto& each : hosts_) {
+    if (each->is_ready())
+      each->link().send(FrameKind::kForget, encode(RecordOrder{.round = round}));
+  }
+}
+
+void Agents::collect(const std::map<int, RecordOrder>& orders,
+                     const std::string& folder,
+                     const std::set<std::string>& names,
+                     Timeout limit) {
+  std::set<int> waiting;
+  for (const auto& [number, order] : orders) {
     if (!host(number).is_ready() || host(number).facts().records.empty()) continue;
-    host(number).link().send(FrameKind::kCollect);
+    host(number).link().send(FrameKind::kCollect, encode(order));
     waiting.insert(number);
   }
   const Deadline deadline = Deadline::after(limit);

@@ -50,6 +50,11 @@ class Agents final {
   /// name means this machine, its agent starts without the engine's command. `commands`: those of
   /// the ranks of this host, instead of the ones in the options. Errors: resource.
   int add(const std::string& host, std::vector<std::vector<std::string>> commands = {});
+  /// The same for a name that does not mean this machine. Does not block. Threads: the program may
+  /// have others.
+  int add_other(const std::string& host);
+  /// Ends the connection, if there is one. Ranks that still run there are ended.
+  void leave(int host, const std::string& reason);
   int count() const { return static_cast<int>(hosts_.size()); }
   const AgentHost& host(int number) const { return *hosts_[static_cast<std::size_t>(number)]; }
   AgentHost& host(int number) { return *hosts_[static_cast<std::size_t>(number)]; }
@@ -72,6 +77,13 @@ class Agents final {
   /// `folder`. Files that do not arrive within `limit` are missing. Does nothing if `folder` is
   /// empty.
   void collect_records(const std::string& folder, int ranks, Timeout limit);
+  /// The same for one round of an elastic job. `ranks`: those of each host, by its name.
+  void collect_round(const std::string& folder,
+                     int round,
+                     const std::map<std::string, std::vector<Rank>>& ranks,
+                     Timeout limit);
+  /// Hosts with a private folder for records remove those of the round.
+  void forget_round(int round);
 
  private:
   struct Watch {
@@ -82,6 +94,12 @@ class Agents final {
     friend bool operator==(const Watch&, const Watch&) = default;
   };
 
+  int add(const std::string& host, const EngineOptions& engine, Begin begin);
+  /// `orders`: by host.
+  void collect(const std::map<int, RecordOrder>& orders,
+               const std::string& folder,
+               const std::set<std::string>& names,
+               Timeout limit);
   std::set<int> hosts_with_events();
   /// Returns whether no more records come from the host.
   bool take_records(int host, const std::string& folder, const std::set<std::string>& names);

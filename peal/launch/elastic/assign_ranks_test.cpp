@@ -13,8 +13,6 @@ namespace peal::launch::elastic {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::TestJob;
-using testing::two_hosts;
 
 /// The host names and slots of the ranks, in their order.
 struct Placed {

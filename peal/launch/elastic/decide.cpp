@@ -65,6 +65,37 @@ struct View {
     return since && now - *since >= options.timeout;
   }
   int most() const { return options.max_ranks.value_or(std::numeric_limits<int>::max()); }
+
+  int workers_on(const Host& host) const {
+    return count([&](const Worker& w) { return is_alive(w.phase) && w.host == host.name; });
+  }
+  bool may_get_workers(const Host& host) const { return host.is_found && now >= host.barred_until; }
+  bool may_answer_soon(const Host& host) const {
+    return host.reach == Reach::kConnecting && now - host.since < kToConnect;
+  }
+  /// How many more workers the connected hosts can take, and those that are about to answer.
+  int room() const {
+    int slots = 0;
+    for (const Host& host : state.hosts) {
+      const bool is_usable = host.reach == Reach::kReady || may_answer_soon(host);
+      if (!is_usable || !may_get_workers(host)) continue;
+      slots += std::max(0, host.slots - workers_on(host));
+    }
+    return slots;
+  }
+  /// Whether workers run on as many other hosts as the job may have.
+  bool is_one_host_too_many(const Host& host) const {
+    if (!options.max_hosts) return false;
+    const auto others = std::ranges::count_if(state.hosts, [&](const Host& other) {
+      return other.name != host.name && workers_on(other) > 0;
+    });
+    return others >= *options.max_hosts;
+  }
+  /// Whether a host may still answer in time for the first round.
+  bool awaits_host() const {
+    return std::ranges::any_of(
+        state.hosts, [&](const Host& host) { return host.is_found && may_answer_soon(host); });
+  }
 };
 
 using Maybe = std::optional<Decision>;
@@ -103,9 +134,19 @@ Decision end_after_success(const View& view) {
       failed));
 }
 
+/// Every host has been tried, and refuses.
+Maybe end_without_hosts(const State& state) {
+  const auto is_useless = [](const Host& host) {
+    return !host.is_found || (host.reach == Reach::kNone && !host.problem.empty());
+  };
+  const bool has_hosts = std::ranges::any_of(state.hosts, &Host::is_found);
+  if (!has_hosts || !std::ranges::all_of(state.hosts, is_useless)) return {};
+  return end_badly("none of the hosts can be used");
+}
+
 Maybe end_of_job(const View& view) {
   const State& state = view.state;
-  if (state.workers.empty()) return {};
+  if (state.workers.empty()) return end_without_hosts(state);
   const bool is_anybody_alive = view.count([](const Worker& w) { return is_alive(w.phase); }) > 0;
   if (view.count(Phase::kSucceeded) > 0) {
     if (is_anybody_alive) return {};
@@ -178,10 +219,30 @@ Maybe stop_worker(const View& view) {
   return {};
 }
 
+Maybe leave_host(const View& view) {
+  for (const Host& host : view.state.hosts) {
+    if (host.is_found || host.reach == Reach::kNone || view.workers_on(host) > 0) continue;
+    return Decision{LeaveHost{host.name}, fmt::format("{} is not a host of the job", host.name)};
+  }
+  return {};
+}
+
+Maybe connect_host(const View& view) {
+  if (view.is_closing() || view.room() >= view.most() - view.present()) return {};
+  for (const Host& host : view.state.hosts) {
+    const bool is_candidate =
+        host.reach == Reach::kNone && host.slots > 0 && view.may_get_workers(host);
+    if (!is_candidate || view.is_one_host_too_many(host)) continue;
+    return Decision{ConnectHost{host.name}, fmt::format("{} has slots for workers", host.name)};
+  }
+  return {};
+}
+
 Maybe start_worker(const View& view) {
   if (view.is_closing() || view.present() >= view.most()) return {};
   for (const Host& host : view.state.hosts) {
-    if (!host.is_found || view.now < host.barred_until) continue;
+    if (host.reach != Reach::kReady || !view.may_get_workers(host)) continue;
+    if (view.is_one_host_too_many(host)) continue;
     for (int slot = 0; slot < host.slots; ++slot) {
       const bool is_used = view.count([&](const Worker& w) {
         return is_alive(w.phase) && w.host == host.name && w.slot == slot;
@@ -217,6 +278,17 @@ Maybe tell_changes(const View& view) {
                            : "workers on new slots are ready to join"};
 }
 
+/// "; node2: no sign of life for 2 s": the hosts that cannot be used.
+std::string problems(const State& state) {
+  std::string text;
+  for (const Host& host : state.hosts) {
+    if (host.is_found && !host.problem.empty()) {
+      text += fmt::format("; {}: {}", host.name, host.problem);
+    }
+  }
+  return text;
+}
+
 /// Why min_ranks is not reached.
 std::string too_few(const View& view, int size) {
   int slots = 0;
@@ -224,12 +296,13 @@ std::string too_few(const View& view, int size) {
   return fmt::format(
       "only {} became ready within {} s (--elastic-timeout), but the job needs at least {} "
       "(--min-np); the "
-      "hosts have {} slot{}",
+      "hosts have {} slot{}{}",
       workers(size),
       seconds(view.options.timeout),
       view.options.min_ranks,
       slots,
-      slots == 1 ? "" : "s");
+      slots == 1 ? "" : "s",
+      problems(view.state));
 }
 
 Maybe begin_round(const View& view) {
@@ -245,7 +318,8 @@ Maybe begin_round(const View& view) {
   }
   if (asking.empty()) return {};
   if (view.state.round == 0) {
-    if (view.count(Phase::kStarting) > 0 && !view.is_too_late()) return {};
+    const bool may_grow = view.count(Phase::kStarting) > 0 || view.awaits_host();
+    if (may_grow && !view.is_too_late()) return {};
   } else if (!view.waits_since()) {
     return {};  // no worker that asks has the state
   } else if (view.options.reset_limit && view.state.round > *view.options.reset_limit) {
@@ -263,8 +337,14 @@ Maybe begin_round(const View& view) {
 
 Decision decide(TimePoint now, const State& state, const ElasticOptions& options) {
   const View view{now, state, options};
-  for (const auto rule :
-       {end_of_job, remove_worker, stop_worker, start_worker, tell_changes, begin_round}) {
+  for (const auto rule : {end_of_job,
+                          remove_worker,
+                          stop_worker,
+                          leave_host,
+                          connect_host,
+                          start_worker,
+                          tell_changes,
+                          begin_round}) {
     if (Maybe decision = rule(view)) return *std::move(decision);
   }
   return {Wait{}, "nothing to do"};

@@ -12,6 +12,16 @@
 
 namespace peal::launch::elastic {
 
+/// Connect with a host that has slots for more workers.
+struct ConnectHost {
+  std::string host;
+};
+
+/// End the connection with a host that is no longer a host of the job.
+struct LeaveHost {
+  std::string host;
+};
+
 /// Start a worker on a free slot.
 struct StartWorker {
   std::string host;
@@ -49,6 +59,8 @@ struct EndBadly {
 
 struct Decision {
   std::variant<Wait,
+               ConnectHost,
+               LeaveHost,
                StartWorker,
                BeginRound,
                TellChanges,
@@ -66,14 +78,20 @@ inline constexpr Duration kToLeave = std::chrono::seconds(30);
 /// takes them all.
 inline constexpr Duration kToJoin = std::chrono::seconds(30);
 
+/// How long the first round waits for hosts that have not answered yet.
+inline constexpr Duration kToConnect = std::chrono::seconds(10);
+
 /// The job fails after this many rounds in a row in which a worker fails by itself before a
 /// commit. Then the program has a bug that a new round does not fix.
 inline constexpr int kMostFruitlessRounds = 3;
 
 /// Call it again after each action but Wait, and after each event.
-///   Workers start on all free slots of hosts that are found and not barred, the oldest host first,
-///     up to max_ranks.
-///   The first round begins when all started workers ask for it, at least min_ranks.
+///   The driver connects with hosts that are found and not barred, the oldest host first, until
+///     they have room for max_ranks. So the last hosts are spare: they replace hosts that are lost.
+///   Workers start on all free slots of connected hosts that are found and not barred, the oldest
+///     host first, up to max_ranks, and on no more than max_hosts hosts.
+///   The first round begins when all started workers ask for it, at least min_ranks. It also waits
+///     for hosts that are about to answer.
 ///   A later round begins as soon as every worker of the current round asks for it or has ended,
 ///     with at least min_ranks workers that ask, one of them with the state of the training.
 ///   Workers of new slots wait until the workers of the round ask. The workers of the round are
@@ -84,6 +102,7 @@ inline constexpr int kMostFruitlessRounds = 3;
 ///   Exceptions, in which the job ends badly:
 ///     - no worker with the state is left, and no worker has ended well;
 ///     - all workers fail before the first round;
+///     - no worker has started, and none of the hosts can be used;
 ///     - the reset limit is exceeded;
 ///     - min_ranks is not reached within the timeout;
 ///     - kMostFruitlessRounds are reached;

@@ -48,6 +48,20 @@ class RandomJob {
     hosts_found(state_, found);
   }
 
+  /// A host becomes ready, refuses, or is lost with its workers.
+  void change_host() {
+    if (state_.hosts.empty()) return;
+    const auto index =
+        static_cast<std::size_t>(number(0, static_cast<int>(state_.hosts.size()) - 1));
+    const Host host = state_.hosts[index];
+    if (host.reach == Reach::kConnecting && number(0, 3) > 0) return host_ready(state_, host.name);
+    if (host.reach == Reach::kNone || number(0, 3) > 0) return;
+    for (const Worker& worker : std::vector(state_.workers)) {
+      if (worker.host == host.name) end(worker.number, WorkerEnd::kLost);
+    }
+    host_failed(state_, now_, host.name, "lost", options_, number(0, 99) / 100.0);
+  }
+
   /// A living worker, if there is any in one of these phases.
   std::optional<int> one_of(std::set<Phase> phases) {
     std::vector<int> numbers;
@@ -66,6 +80,7 @@ class RandomJob {
     now_ += milliseconds(number(0, 2000));
     const int what = number(0, 99);
     if (what < 5) return find_hosts();
+    if (number(0, 9) == 0) return change_host();
     if (what < 12) {
       return end(one_of({Phase::kStarting, Phase::kAsking, Phase::kTraining}),
                  number(0, 1) == 0 ? WorkerEnd::kFailed : WorkerEnd::kKilled);
@@ -104,6 +119,21 @@ class RandomJob {
   }
 
   static bool apply(const Wait&) { return false; }
+  bool apply(const ConnectHost& action) {
+    for (const Host& host : state_.hosts) {
+      if (host.name != action.host) continue;
+      EXPECT_TRUE(host.is_found && host.reach == Reach::kNone && now_ >= host.barred_until);
+    }
+    host_connects(state_, now_, action.host);
+    return false;
+  }
+  bool apply(const LeaveHost& action) {
+    for (const Worker& worker : state_.workers) {
+      EXPECT_FALSE(is_alive(worker.phase) && worker.host == action.host) << name_of(worker);
+    }
+    host_left(state_, action.host);
+    return false;
+  }
   bool apply(const StartWorker& action) {
     int present = 0;
     for (const Worker& worker : state_.workers) {
@@ -116,7 +146,7 @@ class RandomJob {
     EXPECT_LT(present, options_.max_ranks.value_or(1000));
     for (const Host& host : state_.hosts) {
       if (host.name != action.host) continue;
-      EXPECT_TRUE(host.is_found);
+      EXPECT_TRUE(host.is_found && host.reach == Reach::kReady);
       EXPECT_LT(action.slot, host.slots);
       EXPECT_GE(now_, host.barred_until);
     }

@@ -14,9 +14,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::kBegin;
-using testing::TestJob;
-using testing::two_hosts;
 
 TEST(DecideTest, WorkersStartOnAllSlotsAndTheFirstRoundWaitsForAllOfThem) {
   TestJob job(two_hosts());

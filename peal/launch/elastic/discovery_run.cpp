@@ -31,16 +31,16 @@ std::string last_line(std::string text) {
 
 }  // namespace
 
-DiscoveryRun::DiscoveryRun(std::string script, int slots, Variables environment, Starter& starter)
+DiscoveryRun::DiscoveryRun(std::string script, int slots, Variables environment, Guard& guard)
     : script_(std::move(script)),
       slots_(slots),
       environment_(std::move(environment)),
-      starter_(starter) {}
+      guard_(guard) {}
 
 bool DiscoveryRun::advance(TimePoint now, int process) {
   if (process_) {
     if (now - started_ >= kLongest && !std::exchange(is_killed_, true)) {
-      starter_.signal(*process_, SIGKILL);
+      guard_.signal(*process_, SIGKILL);
     }
     return false;
   }
@@ -55,7 +55,7 @@ bool DiscoveryRun::advance(TimePoint now, int process) {
                             .arguments = {"sh", "-c", script_},
                             .environment = environment_,
                             .cpus = {}};
-  starter_.start("localhost", command, out.writer.get(), err.writer.get());
+  guard_.start(command, out.writer.get(), err.writer.get());
   process_ = process;
   started_ = now;
   is_killed_ = false;

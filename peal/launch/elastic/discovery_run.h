@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "peal/base/clock.h"
-#include "peal/launch/elastic/starter.h"
+#include "peal/launch/guard.h"
 #include "peal/launch/host_list.h"
 #include "peal/launch/rank_command.h"
 #include "peal/system/fd.h"
@@ -18,7 +18,7 @@ namespace peal::launch::elastic {
 class DiscoveryRun final {
  public:
   /// `script`: a command for the shell, as for horovodrun. `slots`: of hosts without a number.
-  DiscoveryRun(std::string script, int slots, Variables environment, Starter& starter);
+  DiscoveryRun(std::string script, int slots, Variables environment, Guard& guard);
 
   /// Starts the script if a second has passed since its last start, and it does not run. Ends it if
   /// it runs for more than a minute. `process` is the number for the next process, if it starts;
@@ -52,7 +52,7 @@ class DiscoveryRun final {
   const std::string script_;
   const int slots_;
   const Variables environment_;
-  Starter& starter_;
+  Guard& guard_;
   Capture out_;
   Capture err_;
   std::optional<int> process_;

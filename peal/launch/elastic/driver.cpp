@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/system/process_state.h"
+#include "peal/observe/flight_folder.h"
 
 namespace peal::launch::elastic {
 namespace {
@@ -22,12 +22,9 @@ using rendezvous::ElasticAnswer;
 /// How often the driver looks at the clock.
 constexpr Timeout kTick{100};
 
-GuardDuty duty_of(const LaunchOptions& options) {
-  return {.grace = options.grace, .starts = Starts::kAlsoLater};
-}
-
-int shown_seconds(Duration duration) {
-  return static_cast<int>(std::chrono::ceil<std::chrono::seconds>(duration).count());
+/// Empty: no records.
+std::string round_folder(const std::string& folder, int round) {
+  return folder.empty() ? "" : observe::round_folder_in(folder, round);
 }
 
 }  // namespace
@@ -36,22 +33,30 @@ Driver::Driver(const LaunchOptions& options,
                const ElasticOptions& elastic,
                const JobContext& job,
                const RecordPlace& records,
-               const std::string& program,
+               const HostGuardMaker& make_guard,
                const Variables& inherited,
                Target out,
                Target err)
-    : elastic_(elastic),
-      kit_{.program = program, .common = common_environment(options, job, inherited)},
+    : options_(options),
+      elastic_(elastic),
+      job_(job),
       records_(records, job.id),
       screen_(out, err),
       outputs_(screen_, options),
-      supervisor_(duty_of(options)),
-      starter_(supervisor_.guard()),
-      processes_(options, kit_, outputs_, starter_),
-      discovery_(elastic.discovery_script, elastic.slots, inherited, starter_),
-      mailroom_(config_from(fixed_environment(kit_.common)), kit_.common.at("PEAL_JOB")) {
+      supervisor_(options.grace,
+                  [&](const sigset_t& mask) {
+                    auto guard = make_guard(
+                        {.mask = mask, .grace = options.grace, .starts = Starts::kAlsoLater});
+                    hosts_ = guard.get();
+                    return guard;
+                  }),
+      processes_(options, outputs_, *hosts_),
+      discovery_(elastic.discovery_script, elastic.slots, inherited, *hosts_),
+      mailroom_(config_from(fixed_environment(common_environment(options, job, inherited))),
+                job.id,
+                elastic.hosts_are) {
   state_.begun = start_;
-  kit_.driver = mailroom_.address();
+  if (!elastic.hosts.empty()) take_hosts({.hosts = elastic.hosts});
 }
 
 ElasticReport Driver::run() {
@@ -95,6 +100,7 @@ void Driver::wait_and_handle() {
   if (entries[0].revents != 0) handle_requests();
   supervisor_.handle(all.subspan(first_of_supervisor, Supervisor::kEntries),
                      [this](const GuardEvent& event) { handle(event); });
+  handle_hosts();
   if (ready == 0 && limited) {
     outputs_.finish();
     supervisor_.give_up_output();
@@ -106,125 +112,6 @@ void Driver::wait_and_handle() {
   act();
 }
 
-void Driver::handle(const GuardEvent& event) {
-  if (event.kind == GuardEvent::Kind::kNotStarted) not_started(event);
-  if (event.kind == GuardEvent::Kind::kEnded) process_ended(event);
-}
-
-void Driver::not_started(const GuardEvent& event) {
-  if (discovery_.is_own(event.rank)) {
-    return take_hosts(discovery_.end_without_start(event.value));
-  }
-  const auto number = processes_.worker_of(event.rank);
-  if (!number) return;
-  processes_.ended(*number);
-  worker_leaves(state_, Clock::now(), *number);
-  worker_ended(state_, Clock::now(), *number, WorkerEnd::kFailed, elastic_, 0);
-  if (!runs()) return;
-  report_.start_error = event.value;
-  fail(fmt::format("cannot start {}: {}", kit_.program, ::strerrordesc_np(event.value)));
-}
-
-void Driver::process_ended(const GuardEvent& event) {
-  if (discovery_.is_own(event.rank)) return take_hosts(discovery_.end(event.value));
-  if (const auto number = processes_.worker_of(event.rank)) worker_process_ended(*number, event);
-}
-
-void Driver::worker_process_ended(int number, const GuardEvent& event) {
-  const TimePoint now = Clock::now();
-  const Worker before = worker(number);
-  const WorkerEnd how = end_of(event.value);
-  processes_.ended(number);
-  asks_.erase(number);
-  outputs_.drain(number);
-  worker_ended(
-      state_, now, number, how, elastic_, std::uniform_real_distribution(0.0, 1.0)(random_));
-  ElasticEnd end{.host = before.host,
-                 .worker = name_of(before),
-                 .pid = event.pid,
-                 .status = event.value,
-                 .after = now - start_,
-                 .round = state_.round,
-                 .rank = before.rank};
-  if (before.phase == Phase::kLeaving) {
-    end.how = ElasticEnd::How::kRemoved;
-  } else if (how != WorkerEnd::kWell) {
-    end.how = runs() ? ElasticEnd::How::kFailed : ElasticEnd::How::kEnded;
-  }
-  if (end.how == ElasticEnd::How::kFailed) end.last_lines = outputs_.last_lines(number);
-  report_.ends.push_back(end);
-  if (before.rank) records_.add(end);
-  if (runs() && before.rank) {
-    fail_meeting(before,
-                 fmt::format("(pid {}) {}", event.pid, describe_wait_status(event.value)),
-                 WIFSIGNALED(event.value) ? ErrorCause::kKilled : ErrorCause::kExited);
-  }
-}
-
-void Driver::handle_requests() {
-  for (const auto& request : mailroom_.take_requests()) {
-    if (request.worker < 0 || request.worker >= std::ssize(state_.workers)) continue;
-    switch (request.kind) {
-      case rendezvous::ElasticRequest::Kind::kNextRound:
-        worker_asks(request.worker, request.number);
-        break;
-      case rendezvous::ElasticRequest::Kind::kSynchronized:
-        worker_synchronized(state_, request.worker);
-        break;
-      case rendezvous::ElasticRequest::Kind::kProgress:
-        worker_progressed(state_, request.worker);
-        break;
-      case rendezvous::ElasticRequest::Kind::kFinish:
-        worker_finishes(state_, Clock::now(), request.worker);
-        break;
-      case rendezvous::ElasticRequest::Kind::kStop:  // is for the mailroom
-        break;
-    }
-  }
-}
-
-void Driver::worker_asks(int number, std::int64_t request) {
-  const Worker before = worker(number);
-  if (!is_alive(before.phase)) return;
-  asks_[number] = request;
-  if (!runs()) return answer(number, {.kind = ElasticAnswer::Kind::kOver, .reason = over_});
-  if (before.phase == Phase::kLeaving) {
-    return answer(number, {.kind = ElasticAnswer::Kind::kRemoved});
-  }
-  worker_asked(state_, Clock::now(), number);
-  // Other ranks may still wait for this one in the meeting of the round.
-  if (before.rank) fail_meeting(before, "asked for another round", ErrorCause::kLeft);
-}
-
-void Driver::take_hosts(DiscoveryRun::Result result) {
-  if (!runs()) return;
-  if (!result.problem.empty()) {
-    if (!has_hosts_) throw Error(ErrorKind::kUsage, result.problem);
-    if (std::exchange(discovery_problem_, result.problem) != result.problem) {
-      say(result.problem + "; the hosts stay as they are");
-    }
-    return;
-  }
-  discovery_problem_.clear();
-  std::erase_if(result.hosts, [this](const HostSlots& host) { return !is_usable(host.name); });
-  hosts_found(state_, result.hosts);
-  if (!std::exchange(has_hosts_, true)) take_first_hosts(result.hosts);
-}
-
-bool Driver::is_usable(const std::string& host) {
-  const std::string problem = starter_.problem_with(host);
-  if (problem.empty()) return true;
-  if (!has_hosts_) throw Error(ErrorKind::kUsage, problem);
-  if (unusable_hosts_.insert(host).second) say(problem);
-  return false;
-}
-
-void Driver::take_first_hosts(const std::vector<HostSlots>& hosts) {
-  int slots = 0;
-  for (const HostSlots& host : hosts) slots += host.slots;
-  processes_.prepare(std::max(1, std::min(slots, elastic_.max_ranks.value_or(slots))));
-}
-
 void Driver::act() {
   const TimePoint now = Clock::now();
   if (supervisor_.stage() == Stage::kFailing && !is_any_alive()) {
@@ -232,10 +119,11 @@ void Driver::act() {
   }
   if (!runs()) return;
   processes_.kill_late(now);
-  if (discovery_.advance(now, next_process_)) ++next_process_;
-  if (!has_hosts_) return;
-  while (runs() && carry_out(decide(Clock::now(), state_, elastic_))) {
+  if (!elastic_.discovery_script.empty() && discovery_.advance(now, next_process_)) {
+    ++next_process_;
   }
+  if (!has_hosts_) return;
+  while (runs() && carry_out(decide(Clock::now(), state_, elastic_))) handle_hosts();
 }
 
 /// Returns whether there may be more to do.
@@ -245,6 +133,14 @@ bool Driver::carry_out(const Decision& decision) {
     const std::string& reason;
 
     bool operator()(const Wait&) const { return false; }
+    bool operator()(const ConnectHost& action) const {
+      driver.connect_host(action.host);
+      return true;
+    }
+    bool operator()(const LeaveHost& action) const {
+      driver.leave_host(action.host);
+      return true;
+    }
     bool operator()(const StartWorker& action) const {
       driver.start_worker(action);
       return true;
@@ -271,6 +167,7 @@ bool Driver::carry_out(const Decision& decision) {
       return false;
     }
     bool operator()(const EndBadly& action) const {
+      driver.note_refusals();
       driver.fail(action.why);
       return false;
     }
@@ -280,6 +177,16 @@ bool Driver::carry_out(const Decision& decision) {
   return std::visit(Visitor{*this, decision.reason}, decision.action);
 }
 
+void Driver::connect_host(const std::string& host) {
+  host_connects(state_, Clock::now(), host);
+  hosts_->connect(host);
+}
+
+void Driver::leave_host(const std::string& host) {
+  host_left(state_, host);
+  hosts_->leave(host);
+}
+
 void Driver::start_worker(const StartWorker& action) {
   const int attempt =
       1 + static_cast<int>(std::ranges::count_if(state_.workers, [&](const Worker& w) {
@@ -287,7 +194,7 @@ void Driver::start_worker(const StartWorker& action) {
       }));
   const int number = worker_started(state_, Clock::now(), action.host, action.slot);
   try {
-    processes_.start(worker(number), next_process_++, attempt);
+    processes_.start(worker(number), kits_.at(action.host), next_process_++, attempt);
   } catch (const Error& error) {
     processes_.ended(number);
     worker_leaves(state_, Clock::now(), number);
@@ -304,9 +211,12 @@ void Driver::begin_round(const BeginRound& action) {
     say(fmt::format("round {} begins with {} worker{}", state_.round, size, size == 1 ? "" : "s"));
   }
   const std::string records = records_.begin(state_.round);
+  hosts_->forget_round(state_.round - kRoundsKept);
   for (const Member& member : action.members) {
+    const auto& own = kits_.at(member.place.hostname).records;
+    report_.rounds.back().ranks[member.place.hostname].push_back(member.place.rank);
     ElasticAnswer place{.kind = ElasticAnswer::Kind::kPlace, .place = member.place};
-    place.place.records = records;
+    place.place.records = own ? round_folder(*own, state_.round) : records;
     answer(member.worker, place);
   }
 }
@@ -366,14 +276,16 @@ void Driver::say(const std::string& text) {
 void Driver::say_failures() {
   for (ElasticEnd& end : report_.ends) {
     if (end.how != ElasticEnd::How::kFailed || std::exchange(end.is_shown, true)) continue;
-    const auto host = std::ranges::find(state_.hosts, end.host, &Host::name);
-    const Duration left =
-        host == state_.hosts.end() ? Duration(0) : host->barred_until - Clock::now();
-    say(fmt::format("{}; {} gets no new workers for {} s",
-                    describe(end),
-                    end.host,
-                    std::max(0, shown_seconds(left))));
+    say(fmt::format(
+        "{}; {} gets no new workers for {} s", describe(end), end.host, shown_pause_of(end.host)));
   }
+}
+
+int Driver::shown_pause_of(const std::string& name) const {
+  const auto host = std::ranges::find(state_.hosts, name, &Host::name);
+  if (host == state_.hosts.end()) return 0;
+  const auto left = std::chrono::ceil<std::chrono::seconds>(host->barred_until - Clock::now());
+  return std::max(0, static_cast<int>(left.count()));
 }
 
 }  // namespace peal::launch::elastic
@@ -384,12 +296,12 @@ ElasticReport run_elastic(const LaunchOptions& options,
                           const ElasticOptions& elastic,
                           const JobContext& job,
                           const RecordPlace& records,
-                          const std::string& program,
+                          const HostGuardMaker& make_guard,
                           const Variables& inherited,
                           Target out,
                           Target err) {
   check(elastic);
-  return elastic::Driver(options, elastic, job, records, program, inherited, out, err).run();
+  return elastic::Driver(options, elastic, job, records, make_guard, inherited, out, err).run();
 }
 
 }  // namespace peal::launch

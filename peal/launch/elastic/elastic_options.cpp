@@ -8,10 +8,10 @@ namespace peal::launch {
 
 void check(const ElasticOptions& options) {
   const auto reject = [](const std::string& why) { throw Error(ErrorKind::kUsage, why); };
-  if (options.discovery_script.empty()) {
+  if (options.discovery_script.empty() && options.hosts.empty()) {
     reject(
-        "an elastic job needs --host-discovery-script: a program that prints a line for each "
-        "host, such as localhost:2");
+        "an elastic job needs hosts: name them by -H or --hostfile, or give "
+        "--host-discovery-script, a program that prints a line for each host, such as localhost:2");
   }
   if (options.min_ranks < 1) {
     reject(fmt::format("--min-np {}: it takes the least number of ranks, 1 or more",

@@ -100,6 +100,13 @@ std::string cause(const ElasticReport& report) {
 }  // namespace
 
 std::string describe(const ElasticEnd& end) {
+  if (!end.lost.empty()) {
+    return fmt::format("worker {}{} was lost with its host after {:.1f} s: {}",
+                       end.worker,
+                       end.rank ? fmt::format(" (rank {} of round {})", *end.rank, end.round) : "",
+                       seconds(end.after),
+                       end.lost);
+  }
   return fmt::format("worker {} ({}pid {}) {} after {:.1f} s",
                      end.worker,
                      end.rank ? fmt::format("rank {} of round {}, ", *end.rank, end.round) : "",
@@ -115,6 +122,8 @@ ProcessEnd as_process_end(const ElasticEnd& end) {
           .status = end.status,
           .after = end.after,
           .ended_by = is_by_itself ? EndedBy::kItself : EndedBy::kRequest,
+          .host = end.host,
+          .lost = end.lost,
           .last_lines = end.last_lines};
 }
 
@@ -132,6 +141,7 @@ LaunchReport ends_of_last_round(const ElasticReport& report) {
 int exit_code(const ElasticReport& report) {
   if (report.output_closed) return kSignalBase + SIGPIPE;
   if (report.guard_lost) return kSignalBase + SIGKILL;
+  if (report.refusal != 0) return report.refusal;
   if (report.start_error != 0) return report.start_error == ENOENT ? 127 : 126;
   if (report.signal != 0) {
     const bool all_well =

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ namespace peal::launch {
 struct ElasticRound {
   int number = 0;
   int size = 0;
-  Duration after{};  // since the start of the job
+  Duration after{};                                  // since the start of the job
+  std::map<std::string, std::vector<Rank>> ranks{};  // by host
   friend bool operator==(const ElasticRound&, const ElasticRound&) = default;
 };
 
@@ -31,9 +33,10 @@ struct ElasticEnd {
     kEnded,    // by the launcher, at the end of the job
   };
   std::string host{};
-  std::string worker;  // "localhost[0]"
+  std::string worker{};  // "localhost[0]"
   pid_t pid = 0;
-  int status = 0;  // as waitpid(2) gives it
+  int status = 0;      // as waitpid(2) gives it
+  std::string lost{};  // why its host was lost with it; empty: the worker has ended
   Duration after{};
   int round = 0;               // the round at that time; 0: before the first
   std::optional<Rank> rank{};  // in this round
@@ -49,6 +52,7 @@ struct ElasticReport {
   std::string why_badly;         // why the driver ended the job; empty: it did not
   int signal = 0;                // the signal that ended the job; 0: none
   int start_error = 0;           // errno of a program that could not be executed; 0: none
+  int refusal = 0;  // the exit code if no host can be used, for one reason; 0: some can
   Duration after{};
   bool output_closed = false;  // the reader of the launcher's stdout is gone
   bool guard_lost = false;     // the guard was killed, and the workers with it

@@ -2,13 +2,16 @@
 
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/net/socket.h"
 #include "peal/rendezvous/fail_meeting.h"
+#include "peal/rendezvous/interfaces.h"
 #include "peal/store/prefix_store.h"
 #include "peal/store/tcp_store.h"
 #include "peal/system/thread.h"
@@ -22,10 +25,23 @@ constexpr Timeout kToAnswer = std::chrono::seconds(30);
 /// The driver's own request, which ends its reader.
 constexpr int kDriver = -1;
 
-std::vector<Fd> listen_here() {
-  std::vector<Fd> listeners;
-  listeners.push_back(net::listen_on(net::Address::parse("127.0.0.1:0")));
-  return listeners;
+/// "10.0.0.1" of 10.0.0.1:4711, "fd00::1" of [fd00::1]:4711
+std::string host_of(const net::Address& address) {
+  const std::string text = address.to_string();
+  const std::string host = text.substr(0, text.rfind(':'));
+  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+}
+
+/// The addresses of this machine that others can reach. Without a network there are none, and only
+/// hosts of this machine can be used.
+std::vector<net::Address> own_addresses(const Config& config) {
+  using rendezvous::Interface;
+  const std::vector<Interface> interfaces = rendezvous::own_interfaces();
+  const bool has_network = std::ranges::any_of(
+      interfaces, [](const Interface& each) { return !each.address.is_loopback(); });
+  if (!has_network) return {};
+  return rendezvous::choose_addresses(
+      interfaces, config.interfaces, rendezvous::Reach::kOtherHosts);
 }
 
 std::shared_ptr<store::Store> connect(const net::Address& server, const net::ProofContext& proof) {
@@ -35,10 +51,10 @@ std::shared_ptr<store::Store> connect(const net::Address& server, const net::Pro
 
 }  // namespace
 
-Mailroom::Mailroom(const Config& config, const std::string& job)
+Mailroom::Mailroom(const Config& config, const std::string& job, HostsAre hosts_are)
     : config_(config),
       proof_(rendezvous::elastic_proof_context(config, job)),
-      server_(listen_here(), proof_),
+      server_(listen(hosts_are), proof_),
       store_(connect(server_.address(), proof_)),
       news_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!news_) throw system_error("cannot make an eventfd for the driver", errno);
@@ -52,6 +68,31 @@ Mailroom::~Mailroom() {
     // The server's thread has ended, so the reader ends too.
   }
   reader_.join();
+}
+
+std::vector<Fd> Mailroom::listen(HostsAre hosts_are) {
+  std::vector<net::Address> wanted = {net::Address::parse("127.0.0.1:0")};
+  if (hosts_are == HostsAre::kAnyMachine) {
+    for (const net::Address& address : own_addresses(config_)) wanted.push_back(address);
+  }
+  std::vector<Fd> listeners;
+  for (const net::Address& address : wanted) {
+    listeners.push_back(net::listen_on(address));
+    addresses_.push_back(net::local_address(listeners.back().get()));
+  }
+  return listeners;
+}
+
+std::string Mailroom::addresses_for(const std::string& launcher) const {
+  std::vector<std::string> texts;
+  for (const net::Address& address : addresses_) {
+    if (host_of(address) == launcher) {
+      texts.insert(texts.begin(), address.to_string());
+    } else if (!address.is_loopback()) {
+      texts.push_back(address.to_string());
+    }
+  }
+  return texts.empty() ? address() : fmt::format("{}", fmt::join(texts, ","));
 }
 
 void Mailroom::read_requests() {

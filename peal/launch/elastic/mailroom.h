@@ -10,6 +10,8 @@
 #include "peal/base/error.h"
 #include "peal/base/guarded.h"
 #include "peal/config/config.h"
+#include "peal/launch/elastic/elastic_options.h"
+#include "peal/net/address.h"
 #include "peal/rendezvous/elastic_protocol.h"
 #include "peal/store/store.h"
 #include "peal/store/tcp_store_server.h"
@@ -20,14 +22,19 @@ namespace peal::launch::elastic {
 /// Threads: used by one; has two of its own, so create it after the Guard.
 class Mailroom final {
  public:
-  /// Serves at a free port of 127.0.0.1. `config`: as the workers read it. Errors: resource, usage.
-  Mailroom(const Config& config, const std::string& job);
+  /// Serves at a free port of 127.0.0.1. If hosts may be other machines, also serves at the
+  /// addresses that ranks would publish (rendezvous/interfaces.h). `config`: as the workers read
+  /// it. Errors: resource, usage.
+  Mailroom(const Config& config, const std::string& job, HostsAre hosts_are);
   ~Mailroom();
   Mailroom(const Mailroom&) = delete;
   Mailroom& operator=(const Mailroom&) = delete;
 
-  /// For PEAL_ELASTIC_DRIVER.
-  std::string address() const { return server_.address().to_string(); }
+  /// For PEAL_ELASTIC_DRIVER of workers on this machine.
+  std::string address() const { return addresses_.front().to_string(); }
+  /// The same on another machine: the addresses to try, in this order, separated by commas.
+  /// `launcher`: the address of this machine as the other machine sees it; empty: not known.
+  std::string addresses_for(const std::string& launcher) const;
 
   /// Readable when there are requests.
   int news() const { return news_.get(); }
@@ -40,10 +47,12 @@ class Mailroom final {
   void fail_meeting(int round, const Error& error);
 
  private:
+  std::vector<Fd> listen(HostsAre hosts_are);
   void read_requests();
 
   const Config config_;
   const net::ProofContext proof_;
+  std::vector<net::Address> addresses_;
   store::TcpStoreServer server_;
   std::shared_ptr<store::Store> store_;
   Fd news_;  // an eventfd

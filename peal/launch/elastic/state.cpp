@@ -15,6 +15,18 @@ Worker& worker_of(State& state, int number) {
   return state.workers.at(static_cast<std::size_t>(number));
 }
 
+Host* find_host(State& state, const std::string& name) {
+  const auto found = std::ranges::find(state.hosts, name, &Host::name);
+  return found == state.hosts.end() ? nullptr : &*found;
+}
+
+void bar(Host& host, TimePoint now, const ElasticOptions& options, double random) {
+  const Cooldown range = options.cooldown.value_or(Cooldown{});
+  host.barred_until =
+      std::max(host.barred_until, now + cooldown_after(host.failures, range, random));
+  ++host.failures;
+}
+
 void enter(Worker& worker, Phase phase, TimePoint now) {
   worker.phase = phase;
   worker.since = now;
@@ -48,16 +60,48 @@ void hosts_found(State& state, const std::vector<HostSlots>& found) {
       known->slots = line.slots;
       continue;
     }
-    Host host{.name = line.name, .slots = line.slots};
+    Host host{.name = line.name};
     const auto past = std::ranges::find(absent, line.name, &Host::name);
     if (past != absent.end()) {
-      host.failures = past->failures;
-      host.barred_until = past->barred_until;
+      host = *past;
       absent.erase(past);
     }
+    host.slots = line.slots;
+    host.is_found = true;
     state.hosts.push_back(host);
   }
   state.hosts.insert(state.hosts.end(), absent.begin(), absent.end());
+}
+
+void host_connects(State& state, TimePoint now, const std::string& name) {
+  Host* const host = find_host(state, name);
+  if (host == nullptr) return;
+  host->reach = Reach::kConnecting;
+  host->since = now;
+}
+
+void host_ready(State& state, const std::string& name) {
+  Host* const host = find_host(state, name);
+  if (host == nullptr) return;
+  host->reach = Reach::kReady;
+  host->problem.clear();
+}
+
+void host_left(State& state, const std::string& name) {
+  if (Host* const host = find_host(state, name)) host->reach = Reach::kNone;
+}
+
+void host_failed(State& state,
+                 TimePoint now,
+                 const std::string& name,
+                 const std::string& problem,
+                 const ElasticOptions& options,
+                 double random) {
+  Host* const host = find_host(state, name);
+  if (host == nullptr) return;
+  host->reach = Reach::kNone;
+  host->problem = problem;
+  bar(*host, now, options, random);
 }
 
 int worker_started(State& state, TimePoint now, const std::string& host, int slot) {
@@ -115,14 +159,9 @@ void worker_ended(State& state,
   if (!is_alive(worker.phase)) return;
   if (worker.phase == Phase::kLeaving) return enter(worker, Phase::kLeft, now);
   enter(worker, end == WorkerEnd::kWell ? Phase::kSucceeded : Phase::kFailed, now);
-  if (end == WorkerEnd::kWell) return;
+  if (end == WorkerEnd::kWell || end == WorkerEnd::kLost) return;
   if (end == WorkerEnd::kFailed && worker.rank) state.has_own_failure = true;
-  const auto host = std::ranges::find(state.hosts, worker.host, &Host::name);
-  if (host == state.hosts.end()) return;
-  const Cooldown range = options.cooldown.value_or(Cooldown{});
-  host->barred_until =
-      std::max(host->barred_until, now + cooldown_after(host->failures, range, random));
-  ++host->failures;
+  if (Host* const host = find_host(state, worker.host)) bar(*host, now, options, random);
 }
 
 void round_began(State& state, TimePoint now, const std::vector<Member>& members) {

@@ -18,12 +18,22 @@ using rendezvous::HostChanges;
 
 HostChanges operator|(HostChanges a, HostChanges b);
 
+/// The driver's way to a host. The drawing is in docs/guide/elastic.md.
+enum class Reach : unsigned char {
+  kNone,        // not connected
+  kConnecting,  // its agent has not answered yet
+  kReady,       // workers can start
+};
+
 struct Host {
   std::string name;
   int slots = 1;
-  bool is_found = true;      // by the last run of the discovery script
-  int failures = 0;          // of workers on it
-  TimePoint barred_until{};  // until then it gets no new workers
+  bool is_found = true;  // by the last run of the discovery script
+  Reach reach = Reach::kNone;
+  TimePoint since{};         // the beginning of kConnecting
+  std::string problem{};     // why it could not be used or was lost; empty: that has not happened
+  int failures = 0;          // of the host, and of workers on it
+  TimePoint barred_until{};  // until then it is not connected, and gets no new workers
   friend bool operator==(const Host&, const Host&) = default;
 };
 
@@ -73,6 +83,19 @@ struct State {
 /// vanishes loses its age, and keeps its failures.
 void hosts_found(State& state, const std::vector<HostSlots>& found);
 
+/// The driver begins to connect with the host.
+void host_connects(State& state, TimePoint now, const std::string& host);
+void host_ready(State& state, const std::string& host);
+/// The driver has ended the connection with a host that it does not need.
+void host_left(State& state, const std::string& host);
+/// The host cannot be used, or is lost. It is barred as after a failure of a worker.
+void host_failed(State& state,
+                 TimePoint now,
+                 const std::string& host,
+                 const std::string& problem,
+                 const ElasticOptions& options,
+                 double random);
+
 /// Returns the number of the new worker.
 int worker_started(State& state, TimePoint now, const std::string& host, int slot);
 /// A worker without the state is as a new one from now on: it has no rank.
@@ -86,6 +109,7 @@ enum class WorkerEnd : unsigned char {
   kWell,
   kFailed,  // by itself: an exit code, or a crash
   kKilled,  // by a signal from outside, such as SIGKILL
+  kLost,    // with its host
 };
 
 /// `status` as waitpid(2) gives it.
@@ -93,6 +117,7 @@ WorkerEnd end_of(int status);
 
 /// A failure, also by a signal, bars the worker's host: after its failure k, from 0, for
 ///   min(high, low · 2^k + random · low), random in [0, 1).
+/// A loss of the host does not: call host_failed.
 void worker_ended(State& state,
                   TimePoint now,
                   int worker,

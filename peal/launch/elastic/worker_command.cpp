@@ -63,9 +63,10 @@ RankCommand worker_command(const LaunchOptions& options,
   RankCommand command{
       .rank = process,
       .program = kit.program,
-      .arguments = options.command,
+      .arguments = kit.arguments,
       .environment = kit.common,
       .cpus = options.binding == Binding::kCores ? share.cpus : std::vector<int>{},
+      .host = worker.host,
   };
   Variables& variables = command.environment;
   variables["HOROVOD_HOSTNAME"] = worker.host;

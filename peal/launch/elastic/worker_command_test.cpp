@@ -15,17 +15,18 @@ using testing::Pair;
 
 TEST(WorkerCommandTest, AWorkerHasItsIdentityAndNoRank) {
   LaunchOptions options;
-  options.command = {"train", "--x"};
   options.variables = {{"ADDED", "1"}};
   const Variables inherited = {{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"HOME", "/h"}};
   const JobContext job{.id = "j", .secret = Secret("hush")};
   WorkerKit kit;
   kit.program = "/bin/train";
+  kit.arguments = {"train", "--x"};
   kit.common = common_environment(options, job, inherited);
   kit.driver = "127.0.0.1:5";
   const Worker worker{.number = 6, .host = "127.0.0.1", .slot = 1};
   const RankCommand command = worker_command(options, kit, worker, 9, {.cpus = {4}, .threads = 2});
   EXPECT_EQ(command.rank, 9);
+  EXPECT_EQ(command.host, "127.0.0.1");
   EXPECT_EQ(command.program, "/bin/train");
   EXPECT_THAT(command.arguments, ElementsAre("train", "--x"));
   EXPECT_THAT(command.cpus, ElementsAre(4));

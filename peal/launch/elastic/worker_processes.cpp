@@ -7,11 +7,15 @@
 
 #include <fmt/format.h>
 
-#include "peal/system/cpus.h"
 #include "peal/system/open_files.h"
 
 namespace peal::launch::elastic {
 namespace {
+
+/// Two pipes with both ends, two logs, connections to the store, and a reserve.
+constexpr long kFilesOfAWorker = 16;
+/// Of the agents, and of all others.
+constexpr long kFilesOfOthers = 256;
 
 /// "localhost-0"; of the second worker on this slot "localhost-0.2".
 std::string log_name(const Worker& worker, int attempt) {
@@ -21,35 +25,34 @@ std::string log_name(const Worker& worker, int attempt) {
 
 }  // namespace
 
-WorkerProcesses::WorkerProcesses(const LaunchOptions& options,
-                                 const WorkerKit& kit,
-                                 WorkerOutputs& outputs,
-                                 Starter& starter)
-    : options_(options), kit_(kit), outputs_(outputs), starter_(starter) {}
+WorkerProcesses::WorkerProcesses(const LaunchOptions& options, WorkerOutputs& outputs, Guard& guard)
+    : options_(options), outputs_(outputs), guard_(guard) {}
 
-void WorkerProcesses::prepare(int workers) {
-  shares_ = divide_cores(usable_cores(), workers, cpu_quota());
-  constexpr long kForOthers = 64;
-  constexpr long kForEach = 16;  // two pipes, two logs, connections to the store, and a reserve
-  allow_open_files(kForOthers + kForEach * workers, fmt::format("starting {} workers", workers));
+void WorkerProcesses::divide(const HostFacts& facts, int workers) {
+  Cores& cores = cores_[facts.machine];
+  if (cores.used.empty()) cores.shares = divide_cores(facts.cores, workers, facts.quota);
 }
 
-void WorkerProcesses::start(const Worker& worker, int process, int attempt) {
+void WorkerProcesses::start(const Worker& worker, const WorkerKit& kit, int process, int attempt) {
+  allow_open_files(kFilesOfOthers + kFilesOfAWorker * (std::ssize(processes_) + 1),
+                   "one more worker");
   Process& own = processes_[worker.number];
   own.number = process;
-  const RankCommand command = worker_command(options_, kit_, worker, process, take_share(own));
+  own.machine = kit.machine;
+  const RankCommand command = worker_command(options_, kit, worker, process, take_share(own));
   const WorkerWriters writers =
       outputs_.add(worker.number, name_of(worker), log_name(worker, attempt));
-  starter_.start(worker.host, command, writers.out.get(), writers.err.get());
+  guard_.start(command, writers.out.get(), writers.err.get());
 }
 
 CoreShare WorkerProcesses::take_share(Process& process) {
-  for (std::size_t i = 0; i < shares_.size(); ++i) {
-    if (!used_shares_.insert(i).second) continue;
+  Cores& cores = cores_[process.machine];
+  for (std::size_t i = 0; i < cores.shares.size(); ++i) {
+    if (!cores.used.insert(i).second) continue;
     process.share = i;
-    return shares_[i];
+    return cores.shares[i];
   }
-  return {.cpus = {}, .threads = shares_.empty() ? 1 : shares_.front().threads};
+  return {.cpus = {}, .threads = cores.shares.empty() ? 1 : cores.shares.front().threads};
 }
 
 std::optional<int> WorkerProcesses::worker_of(int process) const {
@@ -61,15 +64,16 @@ std::optional<int> WorkerProcesses::worker_of(int process) const {
 void WorkerProcesses::ended(int worker) {
   const auto found = processes_.find(worker);
   if (found == processes_.end()) return;
-  if (found->second.share) used_shares_.erase(*found->second.share);
+  const Process& process = found->second;
+  if (process.share) cores_[process.machine].used.erase(*process.share);
   processes_.erase(found);
 }
 
 void WorkerProcesses::stop(int worker) {
   const auto found = processes_.find(worker);
   if (found == processes_.end()) return;
-  starter_.signal(found->second.number, SIGTERM);
-  starter_.signal(found->second.number, SIGCONT);  // a stopped process cannot end
+  guard_.signal(found->second.number, SIGTERM);
+  guard_.signal(found->second.number, SIGCONT);  // a stopped process cannot end
   found->second.killed_from = Clock::now() + options_.grace;
 }
 
@@ -77,7 +81,7 @@ void WorkerProcesses::kill_late(TimePoint now) {
   for (auto& [worker, process] : processes_) {
     if (now < process.killed_from) continue;
     process.killed_from = TimePoint::max();
-    starter_.signal(process.number, SIGKILL);
+    guard_.signal(process.number, SIGKILL);
   }
 }
 

@@ -5,11 +5,12 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "peal/base/clock.h"
 #include "peal/launch/cores.h"
-#include "peal/launch/elastic/starter.h"
+#include "peal/launch/elastic/host_guard.h"
 #include "peal/launch/elastic/state.h"
 #include "peal/launch/elastic/worker_command.h"
 #include "peal/launch/elastic/worker_outputs.h"
@@ -20,20 +21,19 @@ namespace peal::launch::elastic {
 class WorkerProcesses final {
  public:
   /// The arguments must outlive this object.
-  WorkerProcesses(const LaunchOptions& options,
-                  const WorkerKit& kit,
-                  WorkerOutputs& outputs,
-                  Starter& starter);
+  WorkerProcesses(const LaunchOptions& options, WorkerOutputs& outputs, Guard& guard);
 
-  /// Divides the cores of this machine among this number of workers, and allows the descriptors
-  /// that they need. Errors: resource.
-  void prepare(int workers);
+  /// Divides the cores of a machine among this number of workers, unless workers run there.
+  void divide(const HostFacts& facts, int workers);
 
-  /// Starts the process of a worker. `process` is the number by which the guard knows it.
-  /// `attempt`: this is the n-th worker on the slot, from 1. Errors: resource.
-  void start(const Worker& worker, int process, int attempt);
+  /// Starts the process of a worker on a machine whose cores are divided. `process` is the number
+  /// by which the guard knows it. `attempt`: this is the n-th worker on the slot, from 1.
+  /// Errors: resource.
+  void start(const Worker& worker, const WorkerKit& kit, int process, int attempt);
   /// The worker of the process; nothing if the process has ended.
   std::optional<int> worker_of(int process) const;
+  /// The guard's number for the process of a worker that has one.
+  int process_of(int worker) const { return processes_.at(worker).number; }
   /// Call this when the process of the worker has ended or could not start.
   void ended(int worker);
 
@@ -44,20 +44,24 @@ class WorkerProcesses final {
 
  private:
   struct Process {
-    int number = -1;                   // of the guard
-    std::optional<std::size_t> share;  // of the cores
+    int number = -1;        // of the guard
+    std::string machine{};  // whose cores it uses
+    std::optional<std::size_t> share{};
     TimePoint killed_from = TimePoint::max();
+  };
+  /// The cores of a machine.
+  struct Cores {
+    std::vector<CoreShare> shares{};
+    std::set<std::size_t> used{};
   };
 
   CoreShare take_share(Process& process);
 
   const LaunchOptions& options_;
-  const WorkerKit& kit_;
   WorkerOutputs& outputs_;
-  Starter& starter_;
-  std::map<int, Process> processes_;  // by worker
-  std::vector<CoreShare> shares_;
-  std::set<std::size_t> used_shares_;
+  Guard& guard_;
+  std::map<int, Process> processes_;    // by worker
+  std::map<std::string, Cores> cores_;  // by machine
 };
 
 }  // namespace peal::launch::elastic

@@ -11,7 +11,7 @@
 
 #include "peal/launch/elastic/decide.h"
 
-namespace peal::launch::elastic::testing {
+namespace peal::launch::elastic {
 
 inline constexpr TimePoint kBegin{std::chrono::hours(1)};
 
@@ -31,7 +31,22 @@ class TestJob {
   void fail(int worker) { worker_ended(state, now, worker, WorkerEnd::kFailed, options_, 0.5); }
   void kill(int worker) { worker_ended(state, now, worker, WorkerEnd::kKilled, options_, 0.5); }
 
-  /// Acts until there is nothing to do, and returns what was done.
+  /// From now on, hosts become ready only by `ready`.
+  void await_hosts() { awaits_hosts_ = true; }
+  void ready(const std::string& host) { host_ready(state, host); }
+  void lose(const std::string& host) {
+    for (const Worker& worker : std::vector(state.workers)) {
+      if (worker.host != host || !is_alive(worker.phase)) continue;
+      worker_ended(state, now, worker.number, WorkerEnd::kLost, options_, 0.5);
+    }
+    refuse(host, "no sign of life");
+  }
+  void refuse(const std::string& host, const std::string& problem) {
+    host_failed(state, now, host, problem, options_, 0.5);
+  }
+
+  /// Acts until there is nothing to do, and returns what was done. Leaves out connections, unless
+  /// the test awaits hosts.
   std::vector<std::string> act() {
     std::vector<std::string> done;
     while (true) {
@@ -39,7 +54,8 @@ class TestJob {
       const auto text =
           std::visit([&](const auto& action) { return apply(action); }, decision.action);
       if (text.empty()) return done;
-      done.push_back(text);
+      const bool is_connection = text.starts_with("connect") || text.starts_with("leave");
+      if (awaits_hosts_ || !is_connection) done.push_back(text);
       if (text.starts_with("end")) return done;
     }
   }
@@ -57,6 +73,15 @@ class TestJob {
 
  private:
   static std::string apply(const Wait&) { return ""; }
+  std::string apply(const ConnectHost& action) {
+    host_connects(state, now, action.host);
+    if (!awaits_hosts_) host_ready(state, action.host);
+    return "connect " + action.host;
+  }
+  std::string apply(const LeaveHost& action) {
+    host_left(state, action.host);
+    return "leave " + action.host;
+  }
   std::string apply(const StartWorker& action) {
     const int number = worker_started(state, now, action.host, action.slot);
     return "start " + name_of(state.workers[static_cast<std::size_t>(number)]);
@@ -83,8 +108,9 @@ class TestJob {
   static std::string apply(const EndBadly& action) { return "end: " + action.why; }
 
   ElasticOptions options_;
+  bool awaits_hosts_ = false;
 };
 
 inline std::vector<HostSlots> two_hosts() { return {{"a", 2}, {"b", 2}}; }
 
-}  // namespace peal::launch::elastic::testing
+}  // namespace peal::launch::elastic
