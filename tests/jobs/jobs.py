@@ -181,7 +181,7 @@ class JobTest(unittest.TestCase):
 
 
 def main():
-    result = unittest.main(argv=sys.argv[:1] + [word for word in sys.argv[2:] if not word.startswith("/")],
+    result = unittest.main(argv=sys.argv[:1] + [word for word in sys.argv[2:] if "/" not in word],
                            exit=False).result
     if result.wasSuccessful() and result.skipped:
         print("SKIPPED:", result.skipped[0][1])
