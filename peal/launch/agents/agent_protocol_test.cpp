@@ -1,5 +1,6 @@
 #include "peal/launch/agents/agent_protocol.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +16,7 @@ using testing::Optional;
 TEST(AgentProtocolTest, ABannerIsOneLineThatReadsBack) {
   const Banner banner{.version = "1.2.3"};
   const std::string line = encode(banner);
-  ASSERT_EQ(line, "PEAL-AGENT 3 1.2.3\n");
+  ASSERT_EQ(line, fmt::format("PEAL-AGENT {} 1.2.3\n", kProtocol));
   EXPECT_THAT(decode_banner(line.substr(0, line.size() - 1)), Optional(Eq(banner)));
 }
 
