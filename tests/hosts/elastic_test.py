@@ -284,7 +284,7 @@ class Refusals(TestOfElasticJobs):
         self.assertNothingRuns("good")
 
     def test_a_host_that_does_not_answer_does_not_stop_the_others(self):
-        job = self.start("--min-np", "1", *self.discovery("good:1"))
+        job = self.start("--min-np", "1", "--start-timeout", "1000", *self.discovery("good:1"))
         job.wait_for_round_of("good[0]")
         self.set_hosts("silent:1", "good:2")
         job.wait_for_round_of("good[0]", "good[1]")
