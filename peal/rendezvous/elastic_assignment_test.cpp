@@ -205,6 +205,13 @@ TEST_F(ElasticWorkerTest, AnInterruptEndsTheWait) {
   EXPECT_THROW(worker->next_round([] { throw std::runtime_error("Ctrl-C"); }), std::runtime_error);
 }
 
+TEST_F(ElasticWorkerTest, AWorkerTriesAllAddressesOfTheDriver) {
+  variables_["PEAL_ELASTIC_DRIVER"] = "127.0.0.1:1,[::1]:1," + server_->address().to_string();
+  const auto worker = join();
+  worker->finish();
+  EXPECT_EQ(next_request().kind, ElasticRequest::Kind::kFinish);
+}
+
 TEST_F(ElasticWorkerTest, AMissingVariableIsNamed) {
   variables_.erase("PEAL_ELASTIC_WORKER");
   const auto error = error_of([&] { join(); });

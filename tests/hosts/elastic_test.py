@@ -257,6 +257,19 @@ class OverSsh(TestOfElasticJobs):
         os.remove(dump)
         self.assertNothingRuns(*self.hosts)
 
+    def test_a_host_keeps_the_records_of_the_latest_rounds_only(self):
+        count = self.world.folder / "count"
+        script = self.world.folder / "toggle"
+        script.write_text(f"n=$(cat {count} || echo 0)\necho $((n + 1)) > {count}\necho node1:1\n"
+                          "[ $((n / 2 % 2)) = 0 ] || echo node2:1\n")
+        job = self.start("--min-np", "1", "--host-discovery-script", f"sh {script} 2>&-")
+        job.wait_for("peal: round 18 begins")
+        folders = self.world.run(["sh", "-c", "ls -d /tmp/peal-*/round-*"], host="node1").stdout.split()
+        rounds = {int(folder.rsplit("-", 1)[-1]) for folder in folders}
+        self.assertIn(17, rounds)
+        self.assertFalse({1, 2} & rounds, rounds)
+        self.finish(job)
+
     def test_each_worker_has_the_variables_of_its_host_and_of_the_user(self):
         job = self.start("-n", "2:2", "-H", "node1:1,node2:1", env={"NASTY": "a,b 'c'\n$HOME"},
                          command=(sys.executable, "-c", "import os, time; print(os.environ['HOME'], repr(os.environ['NASTY']),"
@@ -284,7 +297,7 @@ class Refusals(TestOfElasticJobs):
         self.assertNothingRuns("good")
 
     def test_a_host_that_does_not_answer_does_not_stop_the_others(self):
-        job = self.start("--min-np", "1", *self.discovery("good:1"))
+        job = self.start("--min-np", "1", "--start-timeout", "1000", *self.discovery("good:1"))
         job.wait_for_round_of("good[0]")
         self.set_hosts("silent:1", "good:2")
         job.wait_for_round_of("good[0]", "good[1]")

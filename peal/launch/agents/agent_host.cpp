@@ -179,16 +179,14 @@ void AgentHost::check(TimePoint now, const Patience& patience) {
   }
 }
 
-void AgentHost::refuse(const std::string& problem) {
-  state_ = State::kRefused;
-  problem_ = printable_line(problem);
-  link_.close();
-  end_process(Ending::kKill);
-}
+void AgentHost::refuse(const std::string& problem) { end(State::kRefused, problem); }
 
-void AgentHost::lose(const std::string& problem) {
-  state_ = State::kLost;
+void AgentHost::lose(const std::string& problem) { end(State::kLost, problem); }
+
+void AgentHost::end(State state, const std::string& problem) {
+  state_ = state;
   problem_ = printable_line(problem);
+  begin_ = {};  // an elastic job may connect with the host many times
   link_.close();
   end_process(Ending::kKill);
 }

@@ -74,6 +74,7 @@ class AgentHost final {
   void take_answer();
   void refuse(const std::string& problem);
   void lose(const std::string& problem);
+  void end(State state, const std::string& problem);
   std::string reason_of_end();
   /// How to end the engine's process: wait, because its connection has ended; or kill it.
   enum class Ending : unsigned char { kAwait, kKill };

@@ -44,6 +44,10 @@ void add_names(Rank rank, std::set<std::string>& names) {
   }
 }
 
+bool is_connected(const std::unique_ptr<AgentHost>& host) {
+  return host->state() != AgentHost::State::kRefused && host->state() != AgentHost::State::kLost;
+}
+
 constexpr int kTimer = -1;  // instead of the number of a host
 
 /// Replaces the descriptor `before` by `now` in the set; -1: none. `owner`: the number of the host.
@@ -90,7 +94,8 @@ int Agents::add_other(const std::string& host) {
 }
 
 int Agents::add(const std::string& host, const EngineOptions& engine, Begin begin) {
-  allow_open_files(kFilesOfOthers + kFilesOfAHost * (count() + 1), "connecting with the hosts");
+  const auto connected = std::ranges::count_if(hosts_, is_connected);
+  allow_open_files(kFilesOfOthers + kFilesOfAHost * (connected + 1), "connecting with the hosts");
   hosts_.push_back(std::make_unique<AgentHost>(
       host, engine, std::move(begin), options_.files, options_.version, mask_));
   known_.push_back(AgentHost::State::kStarting);

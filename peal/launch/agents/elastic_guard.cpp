@@ -97,8 +97,19 @@ void ElasticGuard::connect(const std::string& host) {
   if (is_spelled_as_this_machine(host)) {
     joining_.push_back(host);
   } else if (!names_.contains(host)) {
-    names_.emplace(host, look_up(host));
+    try {
+      names_.emplace(host, look_up(host));
+    } catch (const Error& error) {
+      refuse(host, std::string(error.message()));
+    }
   }
+}
+
+void ElasticGuard::refuse(const std::string& host, const std::string& problem, int exit_code) {
+  host_events_.push_back({.kind = HostEvent::Kind::kRefused,
+                          .host = host,
+                          .problem = problem,
+                          .exit_code = exit_code});
 }
 
 /// Hosts of this machine become ready together, because they share its cores.
@@ -127,13 +138,7 @@ void ElasticGuard::connect_own(const std::string& host) {
   const CommandLookup found =
       find_command(launcher_.command.front(),
                    path == launcher_.environment.end() ? "/usr/bin:/bin" : path->second);
-  if (found.exit_code != 0) {
-    host_events_.push_back({.kind = HostEvent::Kind::kRefused,
-                            .host = host,
-                            .problem = found.problem,
-                            .exit_code = found.exit_code});
-    return;
-  }
+  if (found.exit_code != 0) return refuse(host, found.problem, found.exit_code);
   facts.program = found.path;
   facts.cores = usable_cores();
   own_.insert(host);
@@ -142,7 +147,11 @@ void ElasticGuard::connect_own(const std::string& host) {
 }
 
 void ElasticGuard::connect_other(const std::string& host) {
-  numbers_[host] = agents_.add_other(host);
+  try {
+    numbers_[host] = agents_.add_other(host);
+  } catch (const Error& error) {  // too many open files, or processes
+    refuse(host, std::string(error.message()));
+  }
 }
 
 void ElasticGuard::leave(const std::string& host) {

@@ -52,6 +52,7 @@ class ElasticGuard final : public HostGuard {
   void take_news();
   void connect_own(const std::string& host);
   void connect_other(const std::string& host);
+  void refuse(const std::string& host, const std::string& problem, int exit_code = 1);
   HostFacts facts_of(const AgentHost& agent) const;
 
   Agents& agents_;

@@ -211,7 +211,7 @@ void Driver::begin_round(const BeginRound& action) {
     say(fmt::format("round {} begins with {} worker{}", state_.round, size, size == 1 ? "" : "s"));
   }
   const std::string records = records_.begin(state_.round);
-  hosts_->forget_round(state_.round - kRoundsKept);
+  if (state_.round > kRoundsKept) hosts_->forget_round(state_.round - kRoundsKept);
   for (const Member& member : action.members) {
     const auto& own = kits_.at(member.place.hostname).records;
     report_.rounds.back().ranks[member.place.hostname].push_back(member.place.rank);

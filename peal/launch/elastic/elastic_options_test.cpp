@@ -12,6 +12,7 @@ namespace {
 TEST(ElasticOptionsTest, WrongOptionsAreRejected) {
   const ElasticOptions good{.discovery_script = "hosts"};
   EXPECT_NO_THROW(check(good));
+  EXPECT_NO_THROW(check({.hosts = {{"node1", 2}}}));
   std::vector<ElasticOptions> all(6, good);
   all[0].discovery_script = "";
   all[1].min_ranks = 0;
