@@ -192,6 +192,12 @@ class Variables(JobTest):
                           env={"A": "shell", "B": "shell", "C": "shell"})
         self.assert_shown(run, {"A": "shell", "B": "job", "C": "role"})
 
+    def test_the_path_of_the_job_finds_the_command(self):
+        self.path("own-tool").write_text("#!/bin/sh\necho found\n")
+        self.path("own-tool").chmod(0o755)
+        run = self.stream({"env": {"PATH": f"{self.folder}:{os.environ['PATH']}"}, "roles": [role("own-tool")]})
+        self.assertEqual((run.returncode, run.stdout), (0, "found\n"), run.stderr)
+
     def test_a_rank_that_submits_a_job_gives_it_no_rank(self):
         inner = self.write({"name": "inner", "roles": [shell("echo $RANK/$WORLD_SIZE $PEAL_ATTEMPT")]}, "inner")
         run = self.stream({"name": "outer", "roles": [
