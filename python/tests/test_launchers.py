@@ -3,6 +3,7 @@ read their rank and size from the environment."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import sys
@@ -15,6 +16,7 @@ from needs import torch_wanted
 from programs import EXAMPLES, example, lines_of, losses_of, output_of, peal_run
 
 SUMS = {1: "[1.0, 10.0]", 2: "[3.0, 30.0]", 3: "[6.0, 60.0]"}
+SLURM_CLUSTER = Path(__file__).resolve().parents[2] / "tests/engines/slurm_cluster.py"
 CPP_EXAMPLE = Path(os.environ.get("PEAL_CPP_EXAMPLES", ""), "first")
 
 # Rank 0 serves torch's store, each time a new store at the same address. In every second round the
@@ -62,6 +64,17 @@ def torchrun(*command: str | Path) -> str:
 
 def installed(program: str) -> Callable[[Any], Any]:
     return unittest.skipUnless(shutil.which(program), f"{program} is not installed")
+
+
+def why_no_cluster() -> str:
+    """Why this machine cannot have the cluster of SLURM_CLUSTER; empty if it can."""
+    if not SLURM_CLUSTER.is_file():
+        return f"{SLURM_CLUSTER} does not exist"
+    sys.path.insert(0, str(SLURM_CLUSTER.parent))
+    try:
+        return str(importlib.import_module("slurm_cluster").why_not() or "")
+    finally:
+        sys.path.pop(0)
 
 
 class LaunchersTest(unittest.TestCase):
@@ -116,9 +129,11 @@ class LaunchersTest(unittest.TestCase):
         self.assertEqual(lines_of(output_of("mpirun.mpich", "-n", "3", *example("arrays.py"))),
                          arrays(3))
 
-    @installed("srun")
+    @unittest.skipIf(why_no_cluster(), why_no_cluster())
     def test_srun_starts_arrays(self) -> None:
-        self.assertEqual(lines_of(output_of("srun", "-n", "3", *example("arrays.py"))), arrays(3))
+        self.assertEqual(
+            lines_of(output_of("python3", "-B", SLURM_CLUSTER, "--nodes", "1", "--", "srun",
+                               "--overcommit", "-n", "3", *example("arrays.py"))), arrays(3))
 
     @torch_wanted
     @unittest.skipUnless(CPP_EXAMPLE.is_file(),

@@ -1,8 +1,8 @@
 """Jobs whose nodes are started by other launchers: each process of the launcher is a `peal run -n 2`.
 
 Called by ctest with `peal`, a program whose ranks print "met as rank R of N", and the name of a launcher. The
-name "managed" stands for the variables of a managed service, which this test sets itself. If the launcher is not
-installed or not running, the test ends with SKIPPED.
+name "managed" stands for the variables of a managed service, which this test sets itself. srun runs in the
+cluster of tests/engines/slurm_cluster.py. If the launcher is not installed, the test ends with SKIPPED.
 """
 import os
 import pathlib
@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 
-from launchers_test import PATIENCE, ROOT, find, skip, slurm_answers
+from launchers_test import PATIENCE, ROOT, find, skip
 
 PYTHON = ROOT / ".venv/bin/python"
 DDP = pathlib.Path(__file__).with_name("ddp.py")
@@ -37,8 +37,6 @@ def run_by_launcher(peal, rank_program, launcher):
     program = find(launcher)
     if program is None:
         skip(f"{launcher} is not installed")
-    if launcher == "srun" and not slurm_answers():
-        skip("Slurm does not run here")
     run = subprocess.run([program, *LAUNCHERS[launcher], peal, "run", "-n", "2", rank_program, "meet"],
                          timeout=PATIENCE, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if run.returncode != 0:
