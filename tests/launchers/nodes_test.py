@@ -1,9 +1,8 @@
 """Jobs whose nodes are started by other launchers: each process of the launcher is a `peal run -n 2`.
 
 Called by ctest with `peal`, a program whose ranks print "met as rank R of N", and the name of a launcher. The
-name "managed" stands for the variables of a managed service, which this test sets itself. srun is called in the
-cluster of tests/engines/slurm_cluster.py. If the launcher is not
-installed, the test ends with SKIPPED.
+name "managed" stands for the variables of a managed service, which this test sets itself. srun runs in the
+cluster of tests/engines/slurm_cluster.py. If the launcher is not installed, the test ends with SKIPPED.
 """
 import os
 import pathlib

@@ -1,46 +1,15 @@
 // Runs the real kubectl: for an answer, or for a stream of lines. Called by the runner.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "peal/base/clock.h"
 #include "peal/base/interrupt.h"
-#include "peal/system/fd.h"
+#include "peal/launch/program.h"
 
 namespace peal::launch::kubernetes {
-
-struct Answer {
-  int exit_code = 0;  // 128+n for signal n
-  std::string out{};
-  std::string err{};
-};
-
-/// A kubectl that runs, with its output in a pipe. The destructor kills it.
-class KubectlStream final {
- public:
-  /// Errors: resource.
-  explicit KubectlStream(const std::vector<std::string>& words);
-  ~KubectlStream();
-  KubectlStream(KubectlStream&& other) noexcept;
-  KubectlStream& operator=(KubectlStream&&) = delete;
-  KubectlStream(const KubectlStream&) = delete;
-  KubectlStream& operator=(const KubectlStream&) = delete;
-
-  /// To be polled; -1 after the end.
-  int fd() const { return out_.get(); }
-  /// Reads what is there, or waits for it. Empty: the end.
-  std::string read_some();
-  /// To be called once, after the end: the exit code.
-  int wait();
-
- private:
-  pid_t pid_ = -1;
-  Fd out_{};
-};
 
 class Kubectl final {
  public:
@@ -62,7 +31,7 @@ class Kubectl final {
                    std::string_view input = {},
                    const Interrupt& interrupt = {}) const;
 
-  KubectlStream stream(const std::vector<std::string>& words) const;
+  ProgramStream stream(const std::vector<std::string>& words) const;
 
  private:
   std::vector<std::string> with_command(const std::vector<std::string>& words) const;

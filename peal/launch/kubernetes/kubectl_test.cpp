@@ -57,7 +57,7 @@ TEST(Kubectl, CanBeInterrupted) {
 
 TEST(Kubectl, StreamsToTheEnd) {
   const Kubectl shell({"sh", "-c"}, kPatience);
-  KubectlStream stream = shell.stream({"echo a; echo hidden >&2; echo b; exit 4"});
+  ProgramStream stream = shell.stream({"echo a; echo hidden >&2; echo b; exit 4"});
   std::string text;
   for (std::string bytes = stream.read_some(); !bytes.empty(); bytes = stream.read_some()) {
     text += bytes;

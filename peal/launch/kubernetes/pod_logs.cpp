@@ -151,7 +151,7 @@ std::vector<LogSource> sources_to_follow(const std::vector<RoleJob>& jobs, const
 
 void copy_log(const Kubectl& kubectl, const LogSource& source, const LogSink& sink) {
   const std::vector<std::string> words = words_for(source, Follow::kNo);
-  KubectlStream stream = kubectl.stream(words);
+  ProgramStream stream = kubectl.stream(words);
   std::string rest;
   while (true) {
     const std::string bytes = stream.read_some();

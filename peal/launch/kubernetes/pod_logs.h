@@ -57,7 +57,7 @@ class LogFollower final {
  private:
   struct Log {
     LogSource source;
-    std::optional<KubectlStream> stream{};
+    std::optional<ProgramStream> stream{};
     std::size_t seen = 0;     // bytes that were passed on or are in `rest`
     std::size_t to_skip = 0;  // bytes of a new stream that were seen before
     std::string rest{};       // of a line that has no end yet
