@@ -33,7 +33,6 @@ AgentGuard::AgentGuard(Agents& agents, Starts starts) : agents_(agents), starts_
 
 AgentGuard::~AgentGuard() {
   kill();
-  advance();
   const Deadline deadline = Deadline::after(kToKill);
   while (stage_ != Stage::kGone && !deadline.passed()) {
     pollfd entry{agents_.readable(), POLLIN, 0};
