@@ -64,6 +64,22 @@ class TcpStore final : public Store {
     return fetch(key, Deadline::after(timeout_));
   }
 
+  std::vector<std::optional<std::string>> try_get_all(
+      const std::vector<std::string>& keys) override {
+    if (keys.empty()) return {};
+    for (const std::string& key : keys) check_key(key);
+    Reply reply = ask(TryGetAllRequest{keys}, "get", keys.front());
+    std::vector<std::optional<std::string>> values(keys.size());
+    std::size_t next = 1;
+    if (reply.texts.empty() || reply.texts[0].size() != keys.size()) throw malformed_reply();
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (reply.texts[0][i] != '1') continue;
+      if (next == reply.texts.size()) throw malformed_reply();
+      values[i] = std::move(reply.texts[next++]);
+    }
+    return values;
+  }
+
   std::int64_t add(std::string_view key, std::int64_t amount) override {
     check_key(key);
     const std::string text = text_of(ask(AddRequest{std::string(key), amount}, "add to", key));
