@@ -53,6 +53,7 @@ transport::ConnectOptions Connector::options_for(std::span<const Rank> world_ran
   options.stage = config_.stage;
   options.arena = arena_;
   options.congestion = config_.congestion;
+  options.linked_at_start = config_.linked_at_start;
   options.heartbeat = {.every = config_.heartbeat, .lost_after = config_.heartbeat_limit};
   options.report = report_;
   options.peers = peers_;
