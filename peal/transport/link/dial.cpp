@@ -109,7 +109,9 @@ std::unique_ptr<net::Stream> Dial::ask() {
     case Answer::kTaken:
       return std::move(stream_);
     case Answer::kNotNow:
-      throw Error(ErrorKind::kTimeout, "the rank there makes the connection itself, or later");
+      throw Error(ErrorKind::kTimeout,
+                  "the rank there makes the connection itself, or later; give all ranks the same "
+                  "PEAL_LINKED_AT_START");
     case Answer::kUnexpected:
       break;
   }

@@ -73,7 +73,7 @@ void Linker::run() {
   } catch (const std::exception&) {  // out of memory
     const Error error = current_error("the thread that makes links");
     for (const auto& [rank, peer] : plan_.peers) {
-      if (!peer.later_kinds.empty()) events_.failed(rank, error);
+      if (!peer.later_kinds.empty()) give_up(rank, error);
     }
   }
 }
@@ -143,16 +143,28 @@ bool Linker::advance(const LinkKey& key, Dialling& dialling, TimePoint now) {
   try {
     auto stream = dialling.dial.advance(now);
     if (!stream) return false;
-    made_.insert(key);
-    events_.made(key, std::move(stream));
+    add(key, std::move(stream));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kPeerLost) {
       dialling.refused_at = now;
       return false;
     }
-    if (given_up_.insert(key.peer).second) events_.failed(key.peer, error);
+    give_up(key.peer, error);
   }
   return true;
+}
+
+void Linker::add(const LinkKey& key, std::unique_ptr<net::Stream> stream) {
+  made_.insert(key);
+  try {
+    events_.made(key, std::move(stream));
+  } catch (const Error& error) {
+    give_up(key.peer, error);
+  }
+}
+
+void Linker::give_up(Rank peer, const Error& error) {
+  if (given_up_.insert(peer).second) events_.failed(peer, error);
 }
 
 /// Two ranks that dial each other must not get two links. A lower rank that has asked for the link
@@ -175,8 +187,7 @@ bool Linker::is_for_later(const LinkKey& key) const {
 
 void Linker::take(const LinkKey& key, std::unique_ptr<net::Stream> stream) {
   dials_.erase(key);
-  made_.insert(key);
-  events_.made(key, std::move(stream));
+  add(key, std::move(stream));
 }
 
 }  // namespace peal::transport

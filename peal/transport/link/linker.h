@@ -78,6 +78,8 @@ class Linker final {
   /// Whether the link was not made at the start of the group.
   bool is_for_later(const LinkKey& key) const;
   void take(const LinkKey& key, std::unique_ptr<net::Stream> stream);
+  void add(const LinkKey& key, std::unique_ptr<net::Stream> stream);
+  void give_up(Rank peer, const Error& error);
 
   const OwnerProcess owner_;
   const Events events_;

@@ -107,6 +107,7 @@ void TcpChannel::end_without_link(Rank rank, Fate fate) {
 }
 
 void TcpChannel::fail(Rank rank, const Error& error) {
+  if (slot(rank).fate.load() != Fate::kOpen) return;  // other threads may read the error
   slot(rank).error = error;
   end_without_link(rank, Fate::kFailed);
 }

@@ -53,7 +53,7 @@ class TcpChannel final : public PollableChannel {
   void add(Rank peer, std::unique_ptr<net::Stream> link);
   /// The peer does not listen any more. Threads: any.
   void refuse(Rank peer) { end_without_link(peer, Fate::kRefused); }
-  /// The link cannot be made; every use of the stream throws `error`. Threads: any.
+  /// The link cannot be made; every use of the stream throws `error`. Threads: one at a time.
   void fail(Rank peer, const Error& error);
   /// For a peer that has vanished without notice: closes its stream in both directions. Threads:
   /// any.
