@@ -205,6 +205,18 @@ const std::array kVariables = {
              [](std::string_view text, Config& c) { c.heartbeat_limit = parse_seconds(text); },
              [](const Config& c) { return print_seconds(c.heartbeat_limit); }},
     Variable{
+        "PEAL_LINKED_AT_START",
+        "a number of ranks, as in 16; 0 for none",
+        "Up to this number of ranks, a group connects all its ranks with each other at its start. "
+        "In a larger group, two ranks of different hosts connect when they first need each other. "
+        "The same on all ranks.",
+        [](std::string_view text, Config& c) {
+          const auto ranks = try_parse_number<int>(text);
+          if (!ranks || *ranks < 0) throw wrong_value();
+          c.linked_at_start = *ranks;
+        },
+        [](const Config& c) { return fmt::format("{}", c.linked_at_start); }},
+    Variable{
         "PEAL_ALGORITHM",
         "inline, direct, two_level, ring, recursive_doubling, halving_doubling, binomial_tree or "
         "pairwise",

@@ -66,6 +66,8 @@ struct Config {
   /// silent before it counts as lost; see transport/liveness/heartbeats.h.
   Timeout heartbeat = std::chrono::milliseconds(100);
   Timeout heartbeat_limit = std::chrono::milliseconds(800);
+  /// The largest group that makes all its links at its start; see transport/link/linker.h.
+  int linked_at_start = 16;
   /// The algorithm for every operation that it supports; empty: chosen by `tune`.
   std::string algorithm;
   /// The algorithm for each operation and size, as rows of plan/table.h before the built-in rows.

@@ -53,6 +53,7 @@ transport::ConnectOptions Connector::options_for(std::span<const Rank> world_ran
   options.stage = config_.stage;
   options.arena = arena_;
   options.congestion = config_.congestion;
+  options.linked_at_start = config_.linked_at_start;
   options.heartbeat = {.every = config_.heartbeat, .lost_after = config_.heartbeat_limit};
   options.report = report_;
   options.peers = peers_;
@@ -96,6 +97,12 @@ void Connector::connect(std::span<const Rank> world_ranks,
     use(pending->connect(rendezvous::collect(*store, ranks, deadline, look_around), deadline));
     has_joined = true;
     rendezvous::agree_on_success(*store, self, size, deadline, look_around);
+    const bool serves_store = meeting_.identity.rank == 0;
+    rendezvous::stay_until_all_know(*store,
+                                    serves_store ? rendezvous::Stays::kYes : rendezvous::Stays::kNo,
+                                    size,
+                                    deadline,
+                                    look_around);
   } catch (const std::exception&) {  // also an exception of `look`
     const Error error = current_error("the connection of the group " + group);
     const auto failure = rendezvous::agree_on_failure(*store, error, self, size);

@@ -7,7 +7,6 @@
 
 #include "peal/base/error.h"
 #include "peal/mail/errors.h"
-#include "peal/mail/group_notice.h"
 #include "peal/system/cpus.h"
 #include "peal/transport/window/window.h"
 
@@ -40,11 +39,13 @@ Mailbox::Mailbox(Rank self,
       self_mail_(self, bound.value_or(eager_bound(ranks)), matching_, &memory_) {
   const Bytes streamed(last_cache().value / 2);
   const Bytes kept = bound.value_or(eager_bound(ranks));
+  peers_.reserve(static_cast<std::size_t>(ranks));
   for (Rank rank = 0; rank < ranks; ++rank) {
     peers_.emplace_back(FrameStream(rank, transport.mail()),
                         PlacedMail(self, rank, transport.window(), streamed),
                         kept,
                         &memory_);
+    if (rank != self_) begin_link(rank);
   }
 }
 
@@ -76,6 +77,7 @@ void Mailbox::send(const TicketPtr& ticket, const Envelope& envelope, const std:
     return;
   }
   Peer& peer = at(envelope.peer);
+  peer.needs_link = true;
   if (frame.payload <= kEagerLimit && peer.eager_sends.admits(frame.payload)) {
     peer.stream.post(frame, bytes, ticket);
     peer.eager_sends.sent(frame.payload);
@@ -117,6 +119,11 @@ void Mailbox::receive(const TicketPtr& ticket, const Envelope& envelope, std::by
     return;
   }
   matching_.post(std::move(receive));
+  if (envelope.peer != kAnySource) {
+    at(envelope.peer).needs_link = true;
+  } else {  // it must notice if all peers leave
+    for (Peer& peer : peers_) peer.needs_link = true;
+  }
 }
 
 void Mailbox::send_to_self(const TicketPtr& ticket,
@@ -138,6 +145,17 @@ bool Mailbox::advance() {
   return moved;
 }
 
+/// A stream without a link gets one as soon as `move` uses it.
+bool Mailbox::begin_link(Rank rank) {
+  Peer& peer = at(rank);
+  if (transport_.mail().link_state(rank) == transport::LinkState::kNone) return peer.needs_link;
+  peer.is_linked = true;
+  for (const GroupNotice& notice : notices_) {
+    peer.stream.post_owned(notice.frame, notice.payload);
+  }
+  return true;
+}
+
 bool Mailbox::move(Rank rank) {
   Peer& peer = at(rank);
   try {
@@ -157,7 +175,8 @@ bool Mailbox::move(Rank rank) {
 void Mailbox::add_interests(std::vector<transport::Interest>& interests) const {
   using transport::Readiness;
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
-    if (rank == self_ || at(rank).closed) continue;
+    // A wait also ends when a link is made.
+    if (rank == self_ || at(rank).closed || !at(rank).is_linked) continue;
     interests.push_back({rank, Readiness::kReadable});
     if (at(rank).has_unsent()) interests.push_back({rank, Readiness::kWritable});
   }
@@ -201,41 +220,45 @@ void Mailbox::fail(const Error& cause) {
   if (!failure_) failure_ = cause;
   // First withdraw the window: the memory of offers is borrowed only until the tickets end.
   if (transport_.window() != nullptr) transport_.window()->withdraw();
-  for (Peer& peer : peers_) peer.forget_messages();
+  for (Peer& peer : peers_) {
+    peer.forget_messages();
+    peer.needs_link = false;
+  }
   self_mail_.forget_held();
   matching_.clear();
   open_.fail(cause);
 }
 
-void Mailbox::tell_abort(const Error& cause) {
-  const GroupNotice news = failure_notice(cause);
+void Mailbox::tell_abort(const Error& cause) { notify_all(failure_notice(cause)); }
+
+void Mailbox::notify_all(GroupNotice notice) {
   for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
     Peer& peer = at(rank);
-    if (rank == self_ || peer.sending_closed) continue;
-    peer.stream.post_owned(news.frame, news.payload);
+    if (rank == self_ || peer.sending_closed || !peer.is_linked) continue;
+    peer.stream.post_owned(notice.frame, notice.payload);
     // The peer's bytes were invalid, but the peer may still read. Pump once here, because nothing
     // else pumps this stream any more.
     if (peer.closed) peer.stream.pump_out();
   }
+  notices_.push_back(std::move(notice));
 }
 
 void Mailbox::send_progress_report(Rank peer, const engine::ProgressReport& report) {
   if (peer == self_ || !can_receive(peer) || at(peer).has_unsent() || has_failed()) return;
   GroupNotice news = progress_notice(report);
+  at(peer).needs_link = true;
   at(peer).stream.post_owned(news.frame, std::move(news.payload));
   move(peer);
 }
 
-void Mailbox::send_leave(Departure departure) {
-  const GroupNotice news = departure_notice(departure);
-  for (Rank rank = 0; rank < static_cast<Rank>(peers_.size()); ++rank) {
-    if (rank != self_ && !at(rank).closed) at(rank).stream.post_owned(news.frame, news.payload);
-  }
-}
+void Mailbox::send_leave(Departure departure) { notify_all(departure_notice(departure)); }
 
 void Mailbox::on_stream_end(Rank peer) {
   at(peer).closed = true;
-  if (!at(peer).departure) {
+  const bool is_refused = transport_.mail().link_state(peer) == transport::LinkState::kRefused;
+  if (is_refused) {  // it left before the two ranks had anything to do with each other
+    on_leave(peer, Departure::kNormal);
+  } else if (!at(peer).departure) {
     events_.lost(peer);
   } else if (at(peer).has_sends() || at(peer).has_receives() || matching_.has_claim_on(peer)) {
     miss(peer);

@@ -22,6 +22,7 @@
 #include "peal/engine/progress_report.h"
 #include "peal/mail/frame.h"
 #include "peal/mail/frame_stream.h"
+#include "peal/mail/group_notice.h"
 #include "peal/mail/matching.h"
 #include "peal/mail/message_memory.h"
 #include "peal/mail/open_tickets.h"
@@ -68,7 +69,10 @@ class Mailbox final : private FrameReader {
   /// Moves what can be moved without waiting. Returns whether anything moved.
   bool advance();
   /// The same for one peer. Cost: independent of the number of ranks.
-  bool advance(Rank peer) { return peer != self_ && !at(peer).closed && move(peer); }
+  bool advance(Rank peer) {
+    return peer != self_ && !at(peer).closed && (at(peer).is_linked || begin_link(peer)) &&
+           move(peer);
+  }
 
   /// Adds what a driver can sleep on.
   void add_interests(std::vector<transport::Interest>& interests) const;
@@ -83,7 +87,8 @@ class Mailbox final : private FrameReader {
   /// Tells a peer which operation this rank is in, if the stream is free.
   void send_progress_report(Rank peer, const engine::ProgressReport& report);
   /// Tells every peer that this rank will start no more messages and receive none. Its earlier
-  /// offers remain valid.
+  /// offers remain valid. A peer that is linked later gets the notice then, as that of
+  /// `tell_abort`.
   void send_leave(Departure departure);
   /// Whether the next `advance` moves something although no event has come. A driver that sleeps
   /// while this is true sleeps forever.
@@ -110,6 +115,10 @@ class Mailbox final : private FrameReader {
 
  private:
   bool move(Rank rank);
+  /// For a peer without a link until now: whether to use the link, because it was made, or because
+  /// messages need it.
+  bool begin_link(Rank peer);
+  void notify_all(GroupNotice notice);
   std::span<std::byte> begin_frame(Rank from, const Frame& frame) override;
   void end_frame(Rank from, const Frame& frame) override;
   std::span<std::byte> begin_message(Rank from, const Frame& frame);
@@ -147,6 +156,7 @@ class Mailbox final : private FrameReader {
   OpenTickets open_;
   std::uint64_t next_id_ = 1;
   std::optional<Error> failure_;
+  std::vector<GroupNotice> notices_;  // for every peer, in their order
 };
 
 }  // namespace peal::mail

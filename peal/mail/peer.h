@@ -60,6 +60,8 @@ struct Peer {
   bool can_receive() const { return !closed && !sending_closed; }
 
   FrameStream stream;
+  bool is_linked = false;   // there is a link, and the peer gets every notice about the group
+  bool needs_link = false;  // a message was sent or expected
   std::optional<Departure> departure;  // set by the peer's leave message
   bool sending_closed = false;         // the peer accepts no more bytes
   bool closed = false;                 // no more bytes come, or the bytes are invalid

@@ -92,26 +92,14 @@ int flaw(int fd) {
   }
 }
 
-/// Waits for a connection in progress. Returns 0, or the error number of its failure.
-int outcome(int fd, Deadline deadline, const Interrupt& interrupt) {
+/// 0, EINPROGRESS, or the error number of a connection that has failed.
+int outcome(int fd) {
   pollfd entry{fd, POLLOUT, 0};
-  if (!poll_until({&entry, 1}, deadline, interrupt)) return EINPROGRESS;
+  if (!poll_until({&entry, 1}, Deadline(Clock::now()))) return EINPROGRESS;
   int error_number = 0;
   socklen_t size = sizeof error_number;
   if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error_number, &size) != 0) return errno;
   return error_number;
-}
-
-/// Returns 0, EINPROGRESS if the deadline came first, or the error number of the failure.
-int try_connect(int fd, const Address& address, Deadline deadline, const Interrupt& interrupt) {
-  while (::connect(fd, address.raw(), address.size()) != 0) {
-    if (errno == EINPROGRESS || errno == EINTR) return outcome(fd, deadline, interrupt);
-    if (errno != EAGAIN) return errno;
-    if (deadline.passed()) return EINPROGRESS;
-    let_interrupt(interrupt);
-    std::this_thread::sleep_for(milliseconds(1));  // a unix listener whose queue is full
-  }
-  return 0;
 }
 
 }  // namespace
@@ -168,19 +156,41 @@ std::string peer_name(int fd) {
   }
 }
 
+Connecting::Connecting(const Address& address) : address_(address), fd_(open_socket(address)) {
+  if (fd_) return;
+  if (errno == EAFNOSUPPORT) throw cannot_connect(address, errno);
+  throw system_error(fmt::format("cannot make a socket for {}", address.to_string()), errno);
+}
+
+std::optional<Fd> Connecting::advance() {
+  int error_number = 0;
+  if (has_begun_) {
+    error_number = outcome(fd_.get());
+  } else if (::connect(fd_.get(), address_.raw(), address_.size()) != 0) {
+    if (errno == EAGAIN) return std::nullopt;  // a unix listener whose queue is full
+    error_number = errno == EINTR ? EINPROGRESS : errno;
+  }
+  has_begun_ = true;
+  if (error_number == EINPROGRESS) return std::nullopt;
+  if (error_number == 0) error_number = flaw(fd_.get());
+  if (error_number != 0) throw cannot_connect(address_, error_number);
+  return std::move(fd_);
+}
+
 Fd connect_to(const Address& address, Deadline deadline, const Interrupt& interrupt) {
-  Fd fd = open_socket(address);
-  if (!fd) {
-    if (errno == EAFNOSUPPORT) throw cannot_connect(address, errno);
-    throw system_error(fmt::format("cannot make a socket for {}", address.to_string()), errno);
+  Connecting connecting(address);
+  while (true) {
+    if (auto fd = connecting.advance()) return std::move(*fd);
+    pollfd entry{connecting.fd(), POLLOUT, 0};
+    const bool is_full = entry.fd < 0;
+    if (is_full) let_interrupt(interrupt);
+    const bool is_ready =
+        poll_until({&entry, 1}, is_full ? deadline.within(milliseconds(1)) : deadline, interrupt);
+    if (!is_ready && deadline.passed()) {
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("no answer from {} in time", address.to_string()));
+    }
   }
-  const int error_number = try_connect(fd.get(), address, deadline, interrupt);
-  if (error_number == EINPROGRESS) {
-    throw Error(ErrorKind::kTimeout, fmt::format("no answer from {} in time", address.to_string()));
-  }
-  if (error_number != 0) throw cannot_connect(address, error_number);
-  if (const int error = flaw(fd.get())) throw cannot_connect(address, error);
-  return fd;
 }
 
 Fd connect_patiently(const std::vector<Address>& addresses,

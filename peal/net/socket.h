@@ -49,6 +49,26 @@ std::string own_address_towards(const std::string& host);
 /// The other end, for messages: "127.0.0.1:4711", or a description if it has no such address.
 std::string peer_name(int fd);
 
+/// A connection that is being made, in steps that do not block.
+/// Threads: one at a time.
+class Connecting {
+ public:
+  /// Errors: resource; peer_lost (the system does not know this kind of address).
+  explicit Connecting(const Address& address);
+
+  /// Continues. Returns the connection once it is made.
+  /// Errors: peer_lost (refused or unreachable; `what()` names the address).
+  std::optional<Fd> advance();
+  /// The descriptor that poll(2) reports as writable when `advance` can continue. -1 while the
+  /// queue of a unix listener is full, because poll(2) does not report the end of that.
+  int fd() const { return has_begun_ ? fd_.get() : -1; }
+
+ private:
+  Address address_;
+  Fd fd_;
+  bool has_begun_ = false;
+};
+
 /// Connects. Errors: timeout; peer_lost (refused or unreachable; `what()` names the address).
 /// Throws Interrupted, as do the functions below that take an Interrupt.
 Fd connect_to(const Address& address, Deadline deadline, const Interrupt& interrupt = {});

@@ -1,6 +1,5 @@
 #include "peal/rendezvous/contact.h"
 
-#include <chrono>
 #include <map>
 #include <optional>
 #include <utility>
@@ -89,10 +88,11 @@ std::string encode_end(const std::string& process) {
   return std::move(writer).take();
 }
 
-/// Waits for the contacts of `ranks`. Returns the error if the wait times out, otherwise nothing.
-std::optional<Error> wait_for(store::Store& group, std::span<const Rank> ranks, Deadline deadline) {
-  std::vector<std::string> keys;
-  for (const Rank rank : ranks) keys.push_back(key_of_rank(kContactPrefix, rank));
+/// Waits for the contacts with these keys. Returns the error if the wait times out, otherwise
+/// nothing.
+std::optional<Error> wait_for(store::Store& group,
+                              const std::vector<std::string>& keys,
+                              Deadline deadline) {
   try {
     group.wait(keys, deadline);
     return std::nullopt;
@@ -132,26 +132,28 @@ std::vector<Contact> collect(store::Store& group,
                              std::span<const Rank> ranks,
                              Deadline deadline,
                              const WhileWaiting& while_waiting) {
-  constexpr auto kLookEvery = std::chrono::milliseconds(200);
   constexpr Timeout kToAnswer{250};
   std::map<Rank, Contact> found;
-  while (true) {
-    const Deadline slice = deadline.within(kLookEvery);
-    const std::optional<Error> timeout = wait_for(group, ranks, slice);
+  std::vector<Rank> missing(ranks.begin(), ranks.end());
+  while (!missing.empty()) {
+    const Deadline slice = deadline.within(look_every(ranks.size()));
+    const std::vector<std::string> keys = keys_of_ranks(kContactPrefix, missing);
+    const std::optional<Error> timeout = wait_for(group, keys, slice);
     if (timeout && !group.answers(Deadline::after(kToAnswer))) {
       if (deadline.passed()) throw store_unresponsive_error(*timeout);
       while_waiting({});
       continue;
     }
-    std::vector<Rank> missing;
-    for (const Rank rank : ranks) {
-      if (found.contains(rank)) continue;
-      if (const auto text = group.try_get(key_of_rank(kContactPrefix, rank))) {
-        found[rank] = decode_of(rank, *text);
+    const auto texts = group.try_get_all(keys);
+    std::vector<Rank> still_missing;
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      if (texts.at(i)) {
+        found[missing[i]] = decode_of(missing[i], *texts[i]);
       } else {
-        missing.push_back(rank);
+        still_missing.push_back(missing[i]);
       }
     }
+    missing = std::move(still_missing);
     if (missing.empty()) break;
     while_waiting(missing);
     if (deadline.passed()) {

@@ -44,7 +44,7 @@ void publish(store::Store& group, Rank rank, const transport::Contact& contact);
 using WhileWaiting = std::function<void(std::span<const Rank> missing)>;
 
 /// Waits for the contacts of `ranks` and returns them in that order. While some are missing,
-/// `collect` calls `while_waiting` every 200 ms; `while_waiting` may throw.
+/// `collect` calls `while_waiting` now and then (look_every); `while_waiting` may throw.
 /// Errors: timeout, which names the missing ranks, or says that the store does not answer (at most
 /// a second after the deadline); peer_lost, which names a rank that ended after its
 /// `set_contact_will` and before it published; of the store; of `while_waiting`.

@@ -18,9 +18,11 @@ void set_end_will(store::Store& store, Rank rank, const std::string& process) {
 }
 
 void check_ends(store::Store& store, std::span<const Rank> ranks, std::string_view what) {
-  for (const Rank rank : ranks) {
-    const auto process = store.try_get(key_of_rank(kEndedPrefix, rank));
+  const auto processes = store.try_get_all(keys_of_ranks(kEndedPrefix, ranks));
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto& process = processes.at(i);
     if (!process) continue;
+    const Rank rank = ranks[i];
     throw Error(
         ErrorKind::kPeerLost,
         fmt::format("rank {} ({}) ended, or left all groups, before it {}", rank, *process, what),

@@ -18,6 +18,10 @@ namespace {
 
 constexpr std::string_view kJoined = "joined/";  // a mark for each rank
 constexpr std::string_view kJoinedCount = "joined";
+constexpr std::string_view kAllKnow = "all_know";
+
+/// How long the rank that serves the store waits for a rank that may have been stopped meanwhile.
+constexpr auto kLongestStay = std::chrono::seconds(10);
 
 /// Whether the error only shows that other ranks left or are late. Another rank may know the
 /// reason.
@@ -75,6 +79,11 @@ MeetingResult tell_others(store::Store& group, const Error& failure, int others,
   return first;
 }
 
+bool has_succeeded(store::Store& group) {
+  const auto text = group.try_get(kResultKey);
+  return text && !decode_result(*text);
+}
+
 /// The error of a rank that has joined: `missing`, of the group's `ranks`, have not. `missing` is
 /// as of the store's last answer. `timeout`: of a store that does not answer now.
 Error not_joined(const std::vector<Rank>& missing, int ranks, const std::optional<Error>& timeout) {
@@ -95,7 +104,6 @@ void agree_on_success(store::Store& group,
                       int ranks,
                       Deadline deadline,
                       const WhileWaiting& while_waiting) {
-  constexpr auto kLookEvery = std::chrono::milliseconds(200);
   constexpr Timeout kToAnswer{250};
   // The last rank to come passes the result. All others leave a mark. If the last rank stops
   // before it passes the result, its missing mark names it.
@@ -104,13 +112,14 @@ void agree_on_success(store::Store& group,
   } else {
     group.set(key_of_rank(kJoined, self), "");
   }
-  std::vector<Rank> missing(static_cast<std::size_t>(ranks));  // when the store last answered
+  const auto size = static_cast<std::size_t>(ranks);
+  std::vector<Rank> missing(size);  // when the store last answered
   std::iota(missing.begin(), missing.end(), 0);
   while (true) {
     MeetingResult result;
     std::optional<Error> timeout;
     try {
-      result = decode_result(group.get(kResultKey, deadline.within(kLookEvery)));
+      result = decode_result(group.get(kResultKey, deadline.within(look_every(size))));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kTimeout) throw;
       timeout = error;
@@ -118,14 +127,35 @@ void agree_on_success(store::Store& group,
     if (result) throw Error(*result);
     if (!timeout) return;
     const bool answers = group.answers(Deadline::after(kToAnswer));
-    const auto has_come = [&](Rank rank) {
-      return group.try_get(key_of_rank(kJoined, rank)).has_value();
-    };
-    if (answers) std::erase_if(missing, has_come);
+    if (answers) missing = absent_ranks(group, kJoined, missing);
     if (deadline.passed()) {
       throw not_joined(missing, ranks, answers ? std::nullopt : timeout);
     }
-    while_waiting(answers ? missing : std::vector<Rank>());
+    try {
+      while_waiting(answers ? missing : std::vector<Rank>());
+    } catch (const Error&) {
+      if (!has_succeeded(group)) throw;
+      return;  // a rank may end as soon as all have joined
+    }
+  }
+}
+
+void stay_until_all_know(store::Store& group,
+                         Stays stays,
+                         int ranks,
+                         Deadline deadline,
+                         const WhileWaiting& while_waiting) {
+  if (group.add("know", 1) == ranks) group.set(kAllKnow, "");
+  if (stays == Stays::kNo) return;
+  const Deadline longest = deadline.within(kLongestStay);
+  while (!longest.passed()) {
+    try {
+      group.wait({std::string(kAllKnow)}, longest.within(look_every(1)));
+      return;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kTimeout) throw;
+    }
+    while_waiting({});
   }
 }
 

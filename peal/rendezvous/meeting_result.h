@@ -37,7 +37,8 @@ void stay_until_all_have_read(store::Store& store, int ranks, Deadline deadline)
 
 /// The last step of a rank that joins a group of `ranks`: waits until all ranks have come this far.
 /// So either all ranks make the group, or none. While ranks are missing it calls `while_waiting`
-/// every 200 ms; `while_waiting` may throw. After an error the rank calls `agree_on_failure`.
+/// now and then (look_every); `while_waiting` may throw. After an error the rank calls
+/// `agree_on_failure`.
 /// `group`: the group's part of the store.
 /// Errors: the error of the first rank to fail; timeout, which names the missing ranks; of the
 /// store; of `while_waiting`.
@@ -47,6 +48,18 @@ void agree_on_success(store::Store& group,
                       int ranks,
                       Deadline deadline,
                       const WhileWaiting& while_waiting);
+
+/// Every rank calls it after `agree_on_success`. The rank that serves the store stays until all
+/// ranks know the success: if that rank ended at once, late ranks would find no store. It stays at
+/// most 10 s, and calls `while_waiting` now and then.
+/// Errors: of the store; of `while_waiting`.
+/// Cost: a request to the store.
+enum class Stays : unsigned char { kYes, kNo };
+void stay_until_all_know(store::Store& group,
+                         Stays stays,
+                         int ranks,
+                         Deadline deadline,
+                         const WhileWaiting& while_waiting);
 
 /// A rank that cannot join a group of `ranks` calls this while its connections to the others are
 /// still open. Returns the error to throw. This is `own`, unless `own` only says that others left

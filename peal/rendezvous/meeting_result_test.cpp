@@ -126,6 +126,48 @@ TEST(MeetingResultTest, AGroupThatOneRankCannotJoinIsMadeOnNoRank) {
   }
 }
 
+/// A rank of a program that only meets and ends may have ended by the time another rank looks for
+/// the missing ranks.
+TEST(MeetingResultTest, ARankThatEndsAfterAllHaveJoinedIsNotMissing) {
+  const auto store = store::make_memory_store();
+  const Deadline deadline = Deadline::after(seconds(30));
+  const auto looks = [&](auto) {
+    propose_result(*store, std::nullopt);  // the last rank joins now, and ends
+    throw kLeft;
+  };
+  EXPECT_NO_THROW(agree_on_success(*store, 0, 3, deadline, looks));
+}
+
+TEST(MeetingResultTest, ARankThatEndsBeforeAllHaveJoinedIsAnError) {
+  const auto store = store::make_memory_store();
+  const Deadline deadline = Deadline::after(seconds(30));
+  const Error error =
+      error_of([&] { agree_on_success(*store, 0, 3, deadline, [](auto) { throw kLeft; }); });
+  EXPECT_STREQ(error.what(), kLeft.what());
+}
+
+TEST(MeetingResultTest, TheRankWithTheStoreStaysUntilAllKnow) {
+  const auto store = store::make_memory_store();
+  const Deadline deadline = Deadline::after(seconds(30));
+  const auto stay = [&](Stays stays) {
+    stay_until_all_know(*store, stays, 3, deadline, [](auto) {});
+  };
+  auto server = std::async(std::launch::async, [&] { stay(Stays::kYes); });
+  stay(Stays::kNo);
+  EXPECT_EQ(server.wait_for(milliseconds(50)), std::future_status::timeout);
+  stay(Stays::kNo);
+  server.get();
+}
+
+TEST(MeetingResultTest, ARankThatStaysCanBeInterrupted) {
+  const auto store = store::make_memory_store();
+  const Error error = error_of([&] {
+    stay_until_all_know(
+        *store, Stays::kYes, 2, Deadline::after(seconds(30)), [](auto) { throw kLeft; });
+  });
+  EXPECT_STREQ(error.what(), kLeft.what());
+}
+
 TEST(MeetingResultTest, TheTimeoutNamesARankThatDoesNotJoin) {
   const auto store = store::make_memory_store();
   const Deadline deadline = Deadline::after(std::chrono::milliseconds(50));
@@ -147,6 +189,11 @@ class StoppingStore final : public store::testing::ForwardingStore {
   std::optional<std::string> try_get(std::string_view key) override {
     EXPECT_LE(asked_, answers_) << "this call would wait";
     return ForwardingStore::try_get(key);
+  }
+  std::vector<std::optional<std::string>> try_get_all(
+      const std::vector<std::string>& keys) override {
+    EXPECT_LE(asked_, answers_) << "this call would wait";
+    return ForwardingStore::try_get_all(keys);
   }
   bool answers(Deadline) override { return ++asked_ <= answers_; }
 

@@ -52,9 +52,9 @@ struct Host {
         client(connect_to_store({server.address()}, context, context.deadline)) {}
   ~Host() {
     client.reset();
-    // Ranks leave within a short time, so wait for them. The wait is limited, since a rank that is
-    // stopped never leaves.
-    server.wait_until_all_have_left(Deadline::after(std::chrono::milliseconds(300)));
+    // Ranks leave within a short time, so wait for them. Many ranks leave one after the other. The
+    // wait is limited, since a rank that is stopped never leaves.
+    server.wait_until_all_have_left(std::chrono::milliseconds(300));
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;

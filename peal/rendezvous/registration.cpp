@@ -298,7 +298,7 @@ MeetingResult Registration::await_result() {
   std::string store_error;
   while (true) {
     const bool looks = context_.ended.are_noted() || context_.interrupt;
-    const Deadline slice = looks ? deadline.within(kLookForEndsEvery) : deadline;
+    const Deadline slice = looks ? deadline.within(look_every(ranks.size())) : deadline;
     try {
       return decode_result(store_->get(kResultKey, slice));
     } catch (const Error& error) {

@@ -12,12 +12,25 @@ std::string key_of_rank(std::string_view prefix, Rank rank) {
   return fmt::format("{}{}", prefix, rank);
 }
 
+std::vector<std::string> keys_of_ranks(std::string_view prefix, std::span<const Rank> ranks) {
+  std::vector<std::string> keys;
+  for (const Rank rank : ranks) keys.push_back(key_of_rank(prefix, rank));
+  return keys;
+}
+
+Timeout look_every(std::size_t ranks) {
+  constexpr Timeout kOften{200};
+  constexpr Timeout kForEach{4};
+  return std::max(kOften, kForEach * static_cast<std::int64_t>(ranks));
+}
+
 std::vector<Rank> absent_ranks(store::Store& store,
                                std::string_view prefix,
                                std::span<const Rank> ranks) {
+  const auto values = store.try_get_all(keys_of_ranks(prefix, ranks));
   std::vector<Rank> absent;
-  for (const Rank rank : ranks) {
-    if (!store.try_get(key_of_rank(prefix, rank))) absent.push_back(rank);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (!values.at(i)) absent.push_back(ranks[i]);
   }
   return absent;
 }

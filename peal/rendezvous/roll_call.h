@@ -2,11 +2,13 @@
 // ranks. Used by the meeting, by contacts and by meeting results.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "peal/base/clock.h"
 #include "peal/base/error.h"
 #include "peal/base/units.h"
 #include "peal/store/store.h"
@@ -15,6 +17,11 @@ namespace peal::rendezvous {
 
 /// The key under which a rank leaves its mark: the prefix and the rank's number.
 std::string key_of_rank(std::string_view prefix, Rank rank);
+std::vector<std::string> keys_of_ranks(std::string_view prefix, std::span<const Rank> ranks);
+
+/// How often a rank of a group of `ranks` looks for the marks of the others. Every rank looks at
+/// all, so in a large group each looks less often: the store must have time for other work.
+Timeout look_every(std::size_t ranks);
 
 /// Advice about ranks that never wrote to the store.
 inline constexpr std::string_view kAdviceIfNotStarted =

@@ -20,6 +20,11 @@ class PrefixStore final : public Store {
     return base_->try_get(full(key));
   }
 
+  std::vector<std::optional<std::string>> try_get_all(
+      const std::vector<std::string>& keys) override {
+    return base_->try_get_all(full(keys));
+  }
+
   std::int64_t add(std::string_view key, std::int64_t amount) override {
     return base_->add(full(key), amount);
   }
@@ -31,9 +36,7 @@ class PrefixStore final : public Store {
   }
 
   void wait(const std::vector<std::string>& keys, Deadline deadline) override {
-    std::vector<std::string> full_keys;
-    for (const std::string& key : keys) full_keys.push_back(full(key));
-    base_->wait(full_keys, deadline);
+    base_->wait(full(keys), deadline);
   }
 
   bool erase(std::string_view key) override { return base_->erase(full(key)); }
@@ -46,6 +49,11 @@ class PrefixStore final : public Store {
 
  private:
   std::string full(std::string_view key) const { return prefix_ + std::string(key); }
+  std::vector<std::string> full(const std::vector<std::string>& keys) const {
+    std::vector<std::string> full_keys;
+    for (const std::string& key : keys) full_keys.push_back(full(key));
+    return full_keys;
+  }
 
   std::shared_ptr<Store> base_;
   std::string prefix_;

@@ -40,6 +40,15 @@ class SealedStore final : public Store {
     return open(key, *sealed);
   }
 
+  std::vector<std::optional<std::string>> try_get_all(
+      const std::vector<std::string>& keys) override {
+    auto values = base_->try_get_all(keys);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i]) values[i] = open(keys.at(i), *values[i]);
+    }
+    return values;
+  }
+
   std::int64_t add(std::string_view key, std::int64_t amount) override {
     std::int64_t sum = 0;
     exchange(key, [&](const std::optional<std::string>& value) {

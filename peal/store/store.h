@@ -37,6 +37,15 @@ class Store {
   /// The value if the key exists now.
   virtual std::optional<std::string> try_get(std::string_view key) = 0;
 
+  /// The values of those keys that exist now, by key, in no common moment. A server answers in one
+  /// round trip, so that many ranks can look for each other.
+  virtual std::vector<std::optional<std::string>> try_get_all(
+      const std::vector<std::string>& keys) {
+    std::vector<std::optional<std::string>> values;
+    for (const std::string& key : keys) values.push_back(try_get(key));
+    return values;
+  }
+
   /// value += amount, as a decimal number, 0 if the key is new; returns the new value. Atomic.
   virtual std::int64_t add(std::string_view key, std::int64_t amount) = 0;
 

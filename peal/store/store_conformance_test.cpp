@@ -6,6 +6,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -103,6 +104,15 @@ class StoreConformanceTest : public ::testing::TestWithParam<Implementation> {
   Store& a_ = *handles_[0];
   Store& b_ = *handles_[1];
 };
+
+TEST_P(StoreConformanceTest, TryGetAllReturnsTheValuesOfTheKeysThatExist) {
+  a_.set("one", "1");
+  a_.set("empty", "");
+  const std::vector<std::optional<std::string>> expected = {std::nullopt, "1", "", "1"};
+  EXPECT_EQ(b_.try_get_all({"none", "one", "empty", "one"}), expected);
+  EXPECT_EQ(b_.try_get_all({}), std::vector<std::optional<std::string>>());
+  EXPECT_EQ(b_.try_get_all({"none"}), std::vector<std::optional<std::string>>(1));
+}
 
 TEST_P(StoreConformanceTest, GetReturnsAValueThatAnotherHandleSet) {
   a_.set("key", "value");

@@ -36,6 +36,7 @@ struct Put {
   }
   void operator()(const EraseRequest& r) { writer.put_text(r.key); }
   void operator()(const WillRequest& r) { writer.put_text(r.key).put_text(r.value); }
+  void operator()(const TryGetAllRequest& r) { put_texts(writer, r.keys); }
 };
 
 Request get_request(ByteReader& reader) {
@@ -57,6 +58,8 @@ Request get_request(ByteReader& reader) {
       return EraseRequest{key()};
     case 6:
       return WillRequest{key(), value()};
+    case 7:
+      return TryGetAllRequest{get_texts(reader, kMaxKey)};
   }
   throw Error(ErrorKind::kMismatch, fmt::format("malformed store request: kind {}", index));
 }

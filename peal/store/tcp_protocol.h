@@ -46,6 +46,11 @@ struct WillRequest {
   friend bool operator==(const WillRequest&, const WillRequest&) = default;
 };
 
+struct TryGetAllRequest {
+  std::vector<std::string> keys;
+  friend bool operator==(const TryGetAllRequest&, const TryGetAllRequest&) = default;
+};
+
 /// The index of an alternative is part of the wire format: append, never reorder.
 using Request = std::variant<SetRequest,
                              TryGetRequest,
@@ -53,11 +58,13 @@ using Request = std::variant<SetRequest,
                              CompareSetRequest,
                              AwaitRequest,
                              EraseRequest,
-                             WillRequest>;
+                             WillRequest,
+                             TryGetAllRequest>;
 
 /// The numbers are part of the wire format: append, never reorder.
 enum class Outcome : std::uint8_t {
-  kDone = 0,  // texts[0] is the value, if the request asks for one
+  kDone = 0,  // texts[0] is the value, if the request asks for one. For a TryGetAllRequest:
+              // texts[0] has for each key a '1' if it exists, else a '0'; the values follow
   kNothing,   // the key does not exist
   kMissing,   // texts are the keys that no rank has set in time
   kRefused,   // a usage error; texts[0] is its message

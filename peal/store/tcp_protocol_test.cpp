@@ -16,7 +16,8 @@ std::vector<Request> one_of_each_request() {
           CompareSetRequest{"key", "old", "new"},
           AwaitRequest{{"one", "", "three"}, Timeout(1234)},
           EraseRequest{"key"},
-          WillRequest{"key", "value"}};
+          WillRequest{"key", "value"},
+          TryGetAllRequest{{"one", "", "three"}}};
 }
 
 std::vector<Reply> one_of_each_reply() {

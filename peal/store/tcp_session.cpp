@@ -12,6 +12,9 @@
 namespace peal::store {
 namespace {
 
+/// At least what a text takes in a reply beside its bytes.
+constexpr std::int64_t kTextHeader = 8;
+
 /// Carries out a request that need not wait, and makes the reply.
 struct Serve {
   Table& table;
@@ -24,6 +27,21 @@ struct Serve {
     const std::string* value = table.find(r.key);
     if (value == nullptr) return {Outcome::kNothing, {}};
     return {Outcome::kDone, {*value}};
+  }
+  Reply operator()(const TryGetAllRequest& r) {
+    Reply reply{Outcome::kDone, {std::string(r.keys.size(), '0')}};
+    Bytes size(static_cast<std::int64_t>(r.keys.size()));
+    for (std::size_t i = 0; i < r.keys.size(); ++i) {
+      const std::string* value = table.find(r.keys[i]);
+      if (value == nullptr) continue;
+      reply.texts[0][i] = '1';
+      reply.texts.push_back(*value);
+      size += Bytes(static_cast<std::int64_t>(value->size()) + kTextHeader);
+      if (size > kMaxMessage / 2) {
+        throw Error(ErrorKind::kUsage, "the values of these keys are too large for one answer");
+      }
+    }
+    return reply;
   }
   Reply operator()(const AddRequest& r) {
     return {Outcome::kDone, {std::to_string(table.add(r.key, r.amount))}};
@@ -40,6 +58,7 @@ struct Serve {
 
 bool changes(const Request& request) {
   return !std::holds_alternative<TryGetRequest>(request) &&
+         !std::holds_alternative<TryGetAllRequest>(request) &&
          !std::holds_alternative<AwaitRequest>(request) &&
          !std::holds_alternative<WillRequest>(request);
 }

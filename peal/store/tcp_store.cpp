@@ -22,12 +22,25 @@
 namespace peal::store {
 namespace {
 
-using Connection = std::unique_ptr<net::Stream>;
+/// How long a client waits that the server has dropped before its proof.
+constexpr Duration kPauseAfterDrop = std::chrono::milliseconds(20);
 
-Connection introduce(Fd fd,
-                     const net::ProofContext& context,
-                     Deadline deadline,
-                     const Interrupt& interrupt = {}) {
+/// A connection and its replies. A reply that comes after the deadline of its call is read by the
+/// next call. If a slow server got a new connection for each late reply instead, it would become
+/// slower and slower.
+struct Connection {
+  explicit operator bool() const { return stream != nullptr; }
+
+  std::unique_ptr<net::Stream> stream;
+  net::FrameReader reader{kMaxMessage, "store reply"};
+  int due_replies = 0;
+  bool is_in_step = true;  // no request was sent in part
+};
+
+std::unique_ptr<net::Stream> introduce(Fd fd,
+                                       const net::ProofContext& context,
+                                       Deadline deadline,
+                                       const Interrupt& interrupt = {}) {
   if (!net::peer_address(fd.get()).is_unix()) net::set_no_delay(fd.get());
   return net::shake_hands(std::move(fd), net::Role::kConnector, context, {}, deadline, interrupt)
       .stream;
@@ -37,12 +50,15 @@ Connection introduce(Fd fd,
 /// waits does not delay other threads, and a call costs one round trip.
 class TcpStore final : public Store {
  public:
-  TcpStore(Connection first, net::ProofContext context, Timeout timeout, std::string name)
+  TcpStore(std::unique_ptr<net::Stream> first,
+           net::ProofContext context,
+           Timeout timeout,
+           std::string name)
       : server_(net::peer_address(first->fd())),
         context_(std::move(context)),
         timeout_(timeout),
         name_(std::move(name)) {
-    idle_.with([&](auto& idle) { idle.push_back(std::move(first)); });
+    keep(Connection{.stream = std::move(first)});
   }
 
   void set(std::string_view key, std::string_view value) override {
@@ -62,6 +78,22 @@ class TcpStore final : public Store {
   std::optional<std::string> try_get(std::string_view key) override {
     check_key(key);
     return fetch(key, Deadline::after(timeout_));
+  }
+
+  std::vector<std::optional<std::string>> try_get_all(
+      const std::vector<std::string>& keys) override {
+    if (keys.empty()) return {};
+    for (const std::string& key : keys) check_key(key);
+    Reply reply = ask(TryGetAllRequest{keys}, "get", keys.front());
+    std::vector<std::optional<std::string>> values(keys.size());
+    std::size_t next = 1;
+    if (reply.texts.empty() || reply.texts[0].size() != keys.size()) throw malformed_reply();
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (reply.texts[0][i] != '1') continue;
+      if (next == reply.texts.size()) throw malformed_reply();
+      values[i] = std::move(reply.texts[next++]);
+    }
+    return values;
   }
 
   std::int64_t add(std::string_view key, std::int64_t amount) override {
@@ -102,7 +134,7 @@ class TcpStore final : public Store {
     will_connection_.with([&](Connection& witness) {
       if (!witness) witness = connect(deadline);
       try {
-        exchange(*witness, net::frame_of(encode(Request(request))), deadline);
+        exchange(witness, net::frame_of(encode(Request(request))), deadline);
       } catch (const Error& error) {
         throw unanswered(error, "keep a last will for", key);
       }
@@ -144,7 +176,7 @@ class TcpStore final : public Store {
     return ask(request, verb, key, Deadline::after(timeout_));
   }
 
-  /// Errors: as Store. A connection that failed in any way is not used again.
+  /// Errors: as Store. A connection that failed is not used again, unless only its reply is late.
   Reply ask(const Request& request,
             std::string_view verb,
             std::string_view key,
@@ -158,8 +190,14 @@ class TcpStore final : public Store {
     Reply reply;
     try {
       Connection connection = take_connection(deadline);
-      reply = exchange(*connection, net::frame_of(body), deadline);
-      idle_.with([&](auto& idle) { idle.push_back(std::move(connection)); });
+      try {
+        reply = exchange(connection, net::frame_of(body), deadline);
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::kTimeout && connection.is_in_step)
+          keep(std::move(connection));
+        throw;
+      }
+      keep(std::move(connection));
     } catch (const Error& error) {
       throw unanswered(error, verb, key);
     }
@@ -189,16 +227,34 @@ class TcpStore final : public Store {
     return connection ? std::move(connection) : connect(deadline);
   }
 
-  Connection connect(Deadline deadline) {
-    return introduce(net::connect_to(server_, deadline), context_, deadline);
+  void keep(Connection connection) {
+    idle_.with([&](auto& idle) { idle.push_back(std::move(connection)); });
   }
 
-  static Reply exchange(net::Stream& stream, std::string_view frame, Deadline deadline) {
-    net::write_all(stream, bytes_of(frame), deadline);
-    net::FrameReader reader(kMaxMessage, "store reply");
+  /// A server with a crowd of clients drops those that are slow to prove the secret: retry.
+  Connection connect(Deadline deadline) {
     while (true) {
-      if (const auto body = reader.advance(stream)) return decode_reply(*body);
-      pollfd entry{stream.fd(), POLLIN, 0};
+      Fd fd = net::connect_to(server_, deadline);
+      try {
+        return Connection{.stream = introduce(std::move(fd), context_, deadline)};
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kPeerLost || deadline.passed()) throw;
+      }
+      std::this_thread::sleep_until(deadline.within(kPauseAfterDrop).at());
+    }
+  }
+
+  static Reply exchange(Connection& connection, std::string_view frame, Deadline deadline) {
+    connection.is_in_step = false;
+    net::write_all(*connection.stream, bytes_of(frame), deadline);
+    connection.is_in_step = true;
+    ++connection.due_replies;
+    while (true) {
+      if (const auto body = connection.reader.advance(*connection.stream)) {
+        if (--connection.due_replies == 0) return decode_reply(*body);
+        continue;  // the late reply of an earlier call
+      }
+      pollfd entry{connection.stream->fd(), POLLIN, 0};
       if (!net::poll_until({&entry, 1}, deadline)) {
         throw Error(ErrorKind::kTimeout, "no reply in time");
       }
@@ -221,7 +277,6 @@ std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addres
                                          Deadline deadline,
                                          const std::string& server,
                                          const Interrupt& interrupt) {
-  constexpr Duration kPause = std::chrono::milliseconds(20);
   while (true) {
     Fd fd = net::connect_patiently(addresses, deadline, interrupt);
     try {
@@ -232,7 +287,7 @@ std::unique_ptr<Store> connect_tcp_store(const std::vector<net::Address>& addres
       if (error.kind() != ErrorKind::kPeerLost || deadline.passed()) throw;
     }
     let_interrupt(interrupt);
-    std::this_thread::sleep_until(deadline.within(kPause).at());
+    std::this_thread::sleep_until(deadline.within(kPauseAfterDrop).at());
   }
 }
 

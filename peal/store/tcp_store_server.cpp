@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -218,9 +219,16 @@ void TcpStoreServer::publish(std::size_t clients) {
 
 net::Address TcpStoreServer::address() const { return address_; }
 
-bool TcpStoreServer::wait_until_all_have_left(Deadline deadline) {
-  return clients_.wait(
-      deadline, [](std::size_t clients) { return clients == 0; }, [](std::size_t&) {});
+bool TcpStoreServer::wait_until_all_have_left(Timeout pause) {
+  std::size_t left = std::numeric_limits<std::size_t>::max();
+  const auto has_changed = [&](std::size_t clients) { return clients == 0 || clients < left; };
+  while (left > 0) {
+    const Deadline deadline = Deadline::after(pause);
+    if (!clients_.wait(deadline, has_changed, [&](std::size_t clients) { left = clients; })) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace peal::store

@@ -32,8 +32,9 @@ class TcpStoreServer final {
 
   /// The address of the first listener.
   net::Address address() const;
-  /// Waits until no client is connected. Returns false if the deadline passes first. Threads: any.
-  bool wait_until_all_have_left(Deadline deadline);
+  /// Waits until no client is connected. Returns false if for the time `pause` no client leaves.
+  /// Threads: any.
+  bool wait_until_all_have_left(Timeout pause);
 
  private:
   void publish(std::size_t clients);

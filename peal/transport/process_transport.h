@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "peal/system/fd.h"
 #include "peal/transport/link/contact.h"
 #include "peal/transport/link/links.h"
 #include "peal/transport/shm/host.h"
@@ -15,13 +16,20 @@ namespace peal::transport {
 
 struct ConnectOptions;
 
-/// `near[r]`: whether rank r is reached by shared memory, over `host`. `host` is null if this rank
-/// is alone on its host among several. `links` lead to the other ranks.
+/// The connections of a rank to the other ranks of its group.
+struct Connected {
+  /// `near[r]`: whether rank r is reached by shared memory, over `host`.
+  std::vector<bool> near;
+  std::unique_ptr<Host> host;  // null if this rank is alone on its host among several
+  Links links;                 // to ranks that are not near
+  /// The links that are made later, and where this rank listens for them.
+  LinkPlan plan;
+  std::vector<Fd> listeners;
+};
+
 /// Errors: resource.
 std::unique_ptr<Transport> make_process_transport(const ConnectOptions& options,
                                                   std::span<const Contact> contacts,
-                                                  std::vector<bool> near,
-                                                  std::unique_ptr<Host> host,
-                                                  Links links);
+                                                  Connected connected);
 
 }  // namespace peal::transport

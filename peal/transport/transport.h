@@ -36,7 +36,16 @@ struct Interest {
 
 using ConstPiece = std::span<const std::byte>;
 
-/// One ordered, reliable stream of bytes in each direction between this rank and every other.
+/// The connection under a stream.
+enum class LinkState : std::uint8_t {
+  kNone,     // it is made as soon as one of the ranks uses the stream
+  kMade,     // it was made; it may have ended since
+  kRefused,  // it can never be made: the peer has left, and does not listen any more
+};
+
+/// One ordered, reliable stream of bytes in each direction between this rank and every other. The
+/// first try_send or try_receive begins to make the connection of a stream, if there is none. Until
+/// then no bytes move. The stream of a peer that refuses it is closed.
 /// Threads: try_send and try_receive from one at a time; `wait` from one at a time, which may be
 ///   another thread (one thread sleeps while the other moves bytes); `interrupt` from any.
 class Channel {
@@ -57,14 +66,17 @@ class Channel {
   /// blocking. Bytes that came before the peer was lost are still delivered.
   virtual Transfer try_receive(Rank peer, std::span<std::byte> into) = 0;
 
+  /// Threads: any.
+  virtual LinkState link_state(Rank peer) const = 0;
+
   /// How many of the accepted bytes, held or not, the peer may never get if this rank closes the
   /// stream now. 0 if the peer is lost. May call the system.
   /// Threads: as try_send.
   virtual Bytes unacknowledged(Rank peer) const = 0;
 
   /// Sleeps until one of `interests` may be ready (a lost peer counts as ready for both),
-  /// `interrupt` was called since the last return, or the deadline has passed. May return early for
-  /// no reason.
+  /// `interrupt` was called since the last return, or the deadline has passed. A new or refused
+  /// link to any peer ends the sleep, too. May return early for no reason.
   virtual void wait(std::span<const Interest> interests, Deadline deadline) = 0;
 
   /// Makes the current or the next `wait` return.
@@ -90,6 +102,10 @@ class Transport {
   /// window, all have. Each host then has equally many ranks, which are neighbours. Lives as long
   /// as the transport.
   virtual Window* window() = 0;
+
+  /// Makes no more links, and accepts none: from now on, a peer without a link to this rank gets
+  /// kRefused. The links that are made stay. For a rank that leaves. Threads: one at a time.
+  virtual void stop_linking() = 0;
 
   /// How many of the group's ranks are on this host, this rank included: they share its cores.
   /// Ranks in other containers of the machine count, whether or not they are reached by shared

@@ -109,7 +109,8 @@ INSTANTIATE_TEST_SUITE_P(Transports,
                          ::testing::Combine(::testing::Values(Fabric::kMemory,
                                                               Fabric::kHosts,
                                                               Fabric::kShm,
-                                                              Fabric::kTcp),
+                                                              Fabric::kTcp,
+                                                              Fabric::kOnDemand),
                                             ::testing::ValuesIn(kSeveralRanks)),
                          kName);
 INSTANTIATE_TEST_SUITE_P(

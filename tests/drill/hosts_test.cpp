@@ -39,6 +39,8 @@ struct Job {
   std::string rate = {};            // of the lines between the hosts
   std::string timeout = "3600";     // in seconds
   std::optional<int> stopped = {};  // the rank that the test stops
+  /// Whether all ranks are linked from the start, or each link is made when it is needed.
+  std::string linked_at_start = "16";
 };
 
 /// How late this machine lets a thread run, measured from the construction on.
@@ -105,6 +107,7 @@ class HostsTest : public ::testing::Test {
                                         {"MASTER_PORT", "20001"},
                                         {"PEAL_SECRET", "a secret of the drill"},
                                         {"PEAL_TIMEOUT", job.timeout},
+                                        {"PEAL_LINKED_AT_START", job.linked_at_start},
                                         {"PEAL_TEST_JOB", job_}};
       variables.merge(start_.variables());
       if (rank == job.stopped) variables.merge(without_leak_check());
@@ -218,6 +221,34 @@ TEST_F(HostsTest, AHostOfSeveralRanksIsLostWithAllOfThem) {
   net().disconnect_host(1);
   for (const std::size_t rank : {0, 1}) expect_end_in_time(rank, cut, "not been reachable");
   for (const std::size_t rank : {2, 3}) expect_end_in_time(rank, cut, "not been reachable");
+}
+
+TEST_F(HostsTest, AVanishedHostIsNoticedByRanksThatHaveNoLinkToIt) {
+  lay(3, 2, {.linked_at_start = "0"});
+  if (IsSkipped()) return;
+  const TimePoint cut = Clock::now();
+  net().disconnect_host(2);
+  for (const std::size_t rank : {0, 1, 2, 3}) expect_end_in_time(rank, cut, "not been reachable");
+}
+
+TEST_F(HostsTest, AKilledRankIsNoticedByRanksThatHaveNoLinkToIt) {
+  lay(3, 2, {.linked_at_start = "0"});
+  if (IsSkipped()) return;
+  const TimePoint killed = Clock::now();
+  send_signal(5, SIGKILL);
+  for (const std::size_t rank : {0, 1, 2, 3, 4}) expect_end_in_time(rank, killed, "rank 5 (");
+}
+
+TEST_F(HostsTest, AStoppedRankIsReportedByRanksThatHaveNoLinkToIt) {
+  lay(2, 2, {.timeout = "5", .stopped = 3, .linked_at_start = "0"});
+  if (IsSkipped()) return;
+  send_signal(3, SIGSTOP);
+  for (const std::size_t rank : {0, 1, 2}) {
+    const auto end = end_of(rank, Clock::now());
+    ASSERT_TRUE(end) << "rank " << rank << " hangs";
+    EXPECT_THAT(end->error, ContainsRegex("timeout: .*rank 3 .*is stopped")) << rank;
+  }
+  send_signal(3, SIGCONT);
 }
 
 TEST_F(HostsTest, ALineThatIsDownFor300MillisecondsIsNotALoss) {

@@ -86,6 +86,11 @@ class Runs(TestOfHosts):
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         self.assertEqual(len(re.findall(r"rank \d has 18", run.stdout)), 6, run.stdout)
 
+    def test_more_ranks_than_are_linked_at_the_start_make_a_group(self):
+        run = self.peal("-n", "24", "-H", "node1:8,node2:8,node3:8", FIRST)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(len(re.findall(r"rank \d+ has 72", run.stdout)), 24, run.stdout)
+
     def test_the_launchers_machine_may_be_one_of_the_hosts(self):
         run = self.peal("-n", "2", "-H", "localhost:1,node1:1", FIRST)
         self.assertEqual((run.returncode, run.stderr), (0, ""))

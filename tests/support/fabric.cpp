@@ -13,6 +13,7 @@
 #include "peal/store/memory_store.h"
 #include "peal/transport/memory/memory.h"
 #include "peal/transport/testing/faulty.h"
+#include "peal/transport/testing/testing.h"
 
 namespace peal::testing {
 namespace {
@@ -47,12 +48,30 @@ class Exchange {
                                   const std::string& group) {
     return groups_.with([&](auto& groups) {
       auto& group_transports = groups[group];
-      if (group_transports.empty()) group_transports = make(members);
+      if (group_transports.empty()) {
+        group_transports = fabric_ == Fabric::kOnDemand ? connect(members, group) : make(members);
+      }
       return std::move(group_transports[static_cast<std::size_t>(rank)]);
     });
   }
 
  private:
+  /// Ranks in this process that behave like ranks of several hosts.
+  std::vector<std::unique_ptr<Transport>> connect(std::span<const Rank> members,
+                                                  const std::string& group) const {
+    const int ranks = static_cast<int>(members.size());
+    transport::ConnectOptions options;
+    options.group = group;
+    options.world_ranks.assign(members.begin(), members.end());
+    options.stage = stage_;
+    options.linked_at_start = 0;
+    std::vector<std::string> hosts;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      hosts.push_back(fmt::format("host {}", rank / ranks_per_host(fabric_, ranks)));
+    }
+    return transport::testing::connect_all(ranks, options, hosts);
+  }
+
   std::vector<std::unique_ptr<Transport>> make(std::span<const Rank> members) {
     const int ranks = static_cast<int>(members.size());
     using Sharing = transport::MemoryOptions::Sharing;
@@ -111,6 +130,8 @@ std::string name_of(Fabric fabric) {
       return "tcp_checked";
     case Fabric::kTcpEncrypted:
       return "tcp_encrypted";
+    case Fabric::kOnDemand:
+      return "on_demand";
   }
   return "?";
 }
@@ -127,6 +148,11 @@ int ranks_per_host(Fabric fabric, int ranks) {
         if (ranks % local == 0) return local;
       }
       return ranks;
+    case Fabric::kOnDemand:  // always several hosts
+      for (int local = 2; local < ranks; ++local) {
+        if (ranks % local == 0) return local;
+      }
+      return 1;
     case Fabric::kMessages:
     case Fabric::kShortWrites:
     case Fabric::kTcp:
@@ -139,12 +165,14 @@ int ranks_per_host(Fabric fabric, int ranks) {
 
 namespace {
 
-bool is_in_memory(Fabric fabric) {
+/// Whether Exchange makes the transports, without a store.
+bool is_of_exchange(Fabric fabric) {
   switch (fabric) {
     case Fabric::kMemory:
     case Fabric::kHosts:
     case Fabric::kMessages:
     case Fabric::kShortWrites:
+    case Fabric::kOnDemand:
       return true;
     case Fabric::kShm:
     case Fabric::kTcp:
@@ -168,7 +196,7 @@ struct Job::Impl {
   std::shared_ptr<store::Store> store = store::make_memory_store();
 
   native::Connect connect(Rank rank) {
-    if (is_in_memory(fabric)) {
+    if (is_of_exchange(fabric)) {
       return [this, rank](std::span<const Rank> members,
                           const std::string& group,
                           Deadline,

@@ -23,6 +23,7 @@ enum class Fabric : unsigned char {
   kTcp,           // loopback
   kTcpChecked,    // the same with checksums
   kTcpEncrypted,  // the same with TLS
+  kOnDemand,      // hosts that share memory, and TCP between them: each link when it is needed
 };
 
 std::string name_of(Fabric fabric);
@@ -37,7 +38,8 @@ inline constexpr Fabric kAllFabrics[] = {Fabric::kMemory,
                                          Fabric::kShm,
                                          Fabric::kTcp,
                                          Fabric::kTcpChecked,
-                                         Fabric::kTcpEncrypted};
+                                         Fabric::kTcpEncrypted,
+                                         Fabric::kOnDemand};
 
 /// Makes the groups of one job; one object for all ranks of a test.
 class Job {

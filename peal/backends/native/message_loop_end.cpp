@@ -85,12 +85,17 @@ std::optional<Error> MessageLoop::leave(Departure departure,
   std::optional<Bytes> left;  // bytes that the peers' systems must acknowledge, once all is sent
   TimePoint moved = Clock::now();
   Backoff backoff(Cores::kShared);
+  bool links = true;  // whether new links may come
   while (true) {
     const auto still = mailbox_.with([](Mailbox& mailbox) -> std::optional<Bytes> {
       mailbox.advance();
       if (!mailbox.is_sent()) return std::nullopt;
       return mailbox.unacknowledged();
     });
+    if (still && std::exchange(links, false)) {
+      parts_.transport.stop_linking();
+      continue;  // a link that was made just now must carry the notice, too
+    }
     const TimePoint now = Clock::now();
     if (still != std::exchange(left, still)) moved = now;
     const bool is_stalled = left && now - moved >= kAcknowledged;
@@ -105,6 +110,10 @@ std::optional<Error> MessageLoop::leave(Departure departure,
       ask = Deadline::after(kInterruptEvery);
     }
     if (!backoff.wait()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (links) {  // the deadline has passed
+    parts_.transport.stop_linking();
+    mailbox_.with([](Mailbox& mailbox) { mailbox.advance(); });
   }
   stop();
   return interrupted;

@@ -23,6 +23,10 @@ class ForwardingStore : public Store {
     return base_->get(key, deadline);
   }
   std::optional<std::string> try_get(std::string_view key) override { return base_->try_get(key); }
+  std::vector<std::optional<std::string>> try_get_all(
+      const std::vector<std::string>& keys) override {
+    return base_->try_get_all(keys);
+  }
   std::int64_t add(std::string_view key, std::int64_t amount) override {
     return base_->add(key, amount);
   }

@@ -1,14 +1,14 @@
-// Accepts the connections of a group's later ranks, and rejects every connection that does not
-// prove the job's secret. Used by links.cpp.
+// Accepts connections at a group's listeners, and rejects every connection that does not prove the
+// job's secret. Used by arrivals.cpp while a group connects, and by linker.cpp afterwards.
 #pragma once
 
 #include <poll.h>
 
 #include <cstddef>
+#include <functional>
 #include <list>
+#include <memory>
 #include <optional>
-#include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +18,7 @@
 #include "peal/net/address.h"
 #include "peal/net/handshake.h"
 #include "peal/system/fd.h"
+#include "peal/transport/link/dial.h"
 #include "peal/transport/link/links.h"
 
 namespace peal::transport {
@@ -25,14 +26,26 @@ namespace peal::transport {
 /// Threads: one.
 class Acceptor {
  public:
-  /// Adds connections to `links`. Borrows both.
-  Acceptor(const LinkPlan& plan, Links& links);
+  struct Owner {
+    /// Decides on the link of a rank that has proved the secret.
+    std::function<Answer(const LinkKey&)> decide;
+    /// Receives a link for which `decide` has returned kTaken.
+    std::function<void(const LinkKey&, std::unique_ptr<net::Stream>)> take;
+  };
 
-  /// Returns when all expected connections are made.
-  void run(Deadline deadline);
+  /// Borrows `plan`. `expected`: how many links may come at once. The expected ranks may be many
+  /// and slow, so the limit of half-open connections is higher by this number.
+  Acceptor(const LinkPlan& plan, std::size_t expected, Owner owner);
+
+  /// Appends what poll(2) must watch before the next `advance`.
+  void add_entries(std::vector<pollfd>& entries) const;
+  /// When to call `advance` if nothing happens.
+  TimePoint due() const;
+  /// Accepts connections and continues their handshakes, without blocking.
+  void advance();
 
  private:
-  /// A connection whose rank is not known yet.
+  /// A connection that is not a link yet.
   struct Incoming {
     net::Address from;
     net::Handshake handshake;
@@ -44,7 +57,7 @@ class Acceptor {
 
   std::size_t count_half_open() const;
   bool may_accept() const;
-  std::span<pollfd> entries();
+  Timeout time_for(const Incoming& pending, std::size_t half_open) const;
   /// Accepts connections from each listener in turn, so that many connections at one listener leave
   /// room for those at the others. Limited in number, because connections may come faster than they
   /// are closed.
@@ -56,25 +69,14 @@ class Acceptor {
   /// half-open. Returns whether this one is finished: accepted or dropped.
   bool advance(Incoming& pending, std::size_t half_open);
   void drop(const Incoming& pending, const Error& error);
-  /// Records the connection of a rank once the rank says what it is for. A rank that dials again
-  /// has lost its earlier connection: the last connection counts.
+  /// Answers a rank once the rank says which link it asks for.
   bool take(net::Welcome& pending);
-  /// Also true for a link that was taken before: see `take`.
-  bool expects(const LinkKey& key) const;
-  /// Throws if a missing rank has ended. A rank that still has to dial keeps its listener open
-  /// until all later ranks have connected to it. So a rank without a listener has ended.
-  void find_ended_processes();
-  Error absence() const;
 
   const LinkPlan& plan_;
-  Links& links_;
-  std::string listener_;  // for messages
+  const Owner owner_;
+  const std::string listener_;  // for messages
   net::AcceptLimiter accept_limiter_;
-  std::set<LinkKey> missing_;
   std::list<Incoming> pending_;
-  std::vector<pollfd> entries_;
-  TimePoint looked_ = Clock::now();
-  Rank last_looked_for_ = -1;
 };
 
 }  // namespace peal::transport

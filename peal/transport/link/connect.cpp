@@ -17,7 +17,6 @@
 #include "peal/net/tcp_options.h"
 #include "peal/system/fd.h"
 #include "peal/system/open_files.h"
-#include "peal/transport/faulty/wire.h"
 #include "peal/transport/link/hosts.h"
 #include "peal/transport/link/links.h"
 #include "peal/transport/liveness/heartbeats.h"
@@ -118,7 +117,7 @@ std::vector<bool> near_ranks(const ConnectOptions& options, std::span<const Cont
   return near;
 }
 
-enum class Way : unsigned char { kSharedMemory, kNetwork };
+enum class Way : unsigned char { kSharedMemory, kNetwork, kNetworkLater };
 
 LinkPlan::Peer plan_of(Rank rank, const Contact& contact, Way way) {
   const bool near = way == Way::kSharedMemory;
@@ -126,7 +125,10 @@ LinkPlan::Peer plan_of(Rank rank, const Contact& contact, Way way) {
   std::ranges::copy_if(contact.addresses,
                        std::back_inserter(peer.addresses),
                        [&](const net::Address& address) { return address.is_unix() == near; });
-  peer.kinds = near ? std::vector{LinkKind::kHost} : std::vector{LinkKind::kData, LinkKind::kMail};
+  const std::vector of_network = {LinkKind::kData, LinkKind::kMail};
+  if (way == Way::kSharedMemory) peer.kinds = {LinkKind::kHost};
+  if (way == Way::kNetwork) peer.kinds = of_network;
+  if (way == Way::kNetworkLater) peer.later_kinds = of_network;
   if (peer.addresses.empty()) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{} does not listen at any {}; check PEAL_INTERFACE there",
@@ -216,13 +218,27 @@ class PendingProcessTransport final : public PendingTransport {
   std::unique_ptr<Transport> join(std::span<const Contact> contacts,
                                   std::vector<bool> near,
                                   Deadline deadline) {
-    make_links(plan(contacts, near), links_, deadline);
-    inject_faults(links_);
+    LinkPlan plan = make_plan(contacts, near);
+    make_links(plan, links_, deadline);
     host_links_ = take_host_links(links_);
     std::unique_ptr<Host> host = join_host(near, deadline);
-    listeners_.clear();
-    return make_process_transport(
-        options_, contacts, std::move(near), std::move(host), std::move(links_));
+    keep_listeners(plan);
+    return make_process_transport(options_,
+                                  contacts,
+                                  {.near = std::move(near),
+                                   .host = std::move(host),
+                                   .links = std::move(links_),
+                                   .plan = std::move(plan),
+                                   .listeners = std::move(listeners_)});
+  }
+
+  /// Closes the listeners at which no link can come any more.
+  void keep_listeners(const LinkPlan& plan) {
+    const bool has_later = std::ranges::any_of(
+        plan.peers, [](const auto& entry) { return !entry.second.later_kinds.empty(); });
+    std::erase_if(listeners_, [&](const Fd& listener) {
+      return !has_later || net::local_address(listener.get()).is_unix();
+    });
   }
 
   void listen(const net::Address& address) {
@@ -230,17 +246,7 @@ class PendingProcessTransport final : public PendingTransport {
     contact_.addresses.push_back(net::local_address(listeners_.back().get()));
   }
 
-  /// Each end of a link injects the faults of its incoming bytes.
-  void inject_faults(Links& links) const {
-    for (auto& [key, stream] : links) {
-      if (key.kind != LinkKind::kData && key.kind != LinkKind::kMail) continue;
-      const auto channel = key.kind == LinkKind::kData ? ChannelKind::kData : ChannelKind::kMail;
-      const DirectionFaults faults = faults_of(options_.faults, key.peer, options_.rank, channel);
-      if (faults != DirectionFaults()) stream = with_faults(std::move(stream), faults);
-    }
-  }
-
-  LinkPlan plan(std::span<const Contact> contacts, const std::vector<bool>& near) const {
+  LinkPlan make_plan(std::span<const Contact> contacts, const std::vector<bool>& near) const {
     LinkPlan plan;
     plan.self = options_.rank;
     plan.group = options_.group;
@@ -248,13 +254,18 @@ class PendingProcessTransport final : public PendingTransport {
     plan.report = options_.report;
     plan.congestion = options_.congestion;
     for (const Fd& listener : listeners_) plan.listeners.push_back(listener.get());
-    const std::vector<Rank> watched = watched_by(options_.rank, number_hosts(contacts));
+    const Way far = options_.size <= options_.linked_at_start ? Way::kNetwork : Way::kNetworkLater;
     for (Rank rank = 0; rank < options_.size; ++rank) {
       const auto index = static_cast<std::size_t>(rank);
-      const Way way = near[index] ? Way::kSharedMemory : Way::kNetwork;
+      const Way way = near[index] ? Way::kSharedMemory : far;
       if (rank != options_.rank) plan.peers[rank] = plan_of(rank, contacts[index], way);
     }
-    for (const Rank rank : watched) plan.peers[rank].kinds.push_back(LinkKind::kBeats);
+    for (const Rank rank : watched_by(options_.rank, number_hosts(contacts))) {
+      LinkPlan::Peer& peer = plan.peers[rank];
+      peer.kinds.push_back(LinkKind::kBeats);
+      // The ranks that watch each other pass the errors of the group on.
+      if (std::erase(peer.later_kinds, LinkKind::kMail) > 0) peer.kinds.push_back(LinkKind::kMail);
+    }
     return plan;
   }
 

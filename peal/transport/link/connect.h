@@ -51,6 +51,9 @@ struct ConnectOptions {
   Bytes arena = 65536_MiB;
   /// A TCP congestion control that the system allows; empty: the system's choice.
   std::string congestion = {};
+  /// Up to this number of ranks, the group makes all its links at its start. In a larger group, a
+  /// link to a rank of another host is made when it is needed (linker.h).
+  int linked_at_start = 16;
   /// The limits of the beats between ranks of different hosts (heartbeats.h).
   HeartbeatLimits heartbeat = {};
   /// Shared by this rank's groups, so that each group costs little. If null, the group makes a new
@@ -71,7 +74,9 @@ class PendingTransport {
   /// What the other ranks must know.
   virtual const Contact& contact() const = 0;
 
-  /// Connects to all ranks and stops listening. Every rank calls it once.
+  /// Connects to the ranks of this host and, in a small group, to all others (`linked_at_start`).
+  /// In a larger group, the transport makes the other links when they are needed. Every rank calls
+  /// it once.
   /// `contacts[r]` is the contact of rank r's pending transport, this rank's included.
   /// If it throws, the connections made so far stay open while this object lives. This gives the
   /// caller time to report the reason, because peers take a rank that closes its connections for
@@ -80,9 +85,10 @@ class PendingTransport {
   ///   ranks that did not come), usage (a rank with another secret or protection; a rank that
   ///   listens nowhere; a fault between ranks that share memory), unsupported (shared memory is
   ///   requested, but ranks are on several hosts), mismatch (options that differ), resource.
-  /// Cost: two round trips for each connection. A rank has two connections to each rank of another
-  ///   host, a third to some of these ranks (watch.h), and one to each rank of this host. Meanwhile
-  ///   it uses up to 4 descriptors a rank. Afterwards a group keeps the connections to other hosts,
+  /// Cost: two round trips for each connection. A rank has one connection to each rank of this
+  ///   host. To a rank of another host it has two, and a third to some of these ranks (watch.h). In
+  ///   a large group, at first it has connections of two kinds to some of them only. Meanwhile it
+  ///   uses up to 4 descriptors a rank. Afterwards a group keeps the connections to other hosts,
   ///   and one descriptor. The first group that two processes of a host have in common keeps 2
   ///   more.
   virtual std::unique_ptr<Transport> connect(std::span<const Contact> contacts,

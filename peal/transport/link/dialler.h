@@ -1,4 +1,4 @@
-// The part of links.h that dials.
+// The part of links.h that dials, and waits.
 #pragma once
 
 #include <cstddef>
@@ -6,25 +6,10 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
-#include "peal/net/address.h"
 #include "peal/net/stream.h"
 #include "peal/transport/link/links.h"
 
 namespace peal::transport {
-
-/// The acceptor sends this byte once it has recorded the connection. A dialler that has not read
-/// the byte dials again.
-inline constexpr std::byte kTaken{0x50};
-/// The acceptor sends this byte if it does not expect the connection.
-inline constexpr std::byte kUnexpected{0x51};
-
-/// The context of a proof between the dialling rank and `acceptor`. It names the acceptor, because
-/// two hosts may have the same address: a rank that answers there must not pass for another rank.
-net::ProofContext context_of(const LinkPlan& plan, Rank acceptor);
-
-/// Sets up a new connection at `address`, on both ends: no Nagle's delay on TCP, and the plan's
-/// congestion control.
-void set_up(const LinkPlan& plan, int fd, const net::Address& address);
 
 /// Threads: one.
 class Dialler {

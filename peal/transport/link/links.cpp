@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "peal/base/error.h"
-#include "peal/transport/link/acceptor.h"
+#include "peal/transport/link/arrivals.h"
 #include "peal/transport/link/dialler.h"
 
 namespace peal::transport {
@@ -29,7 +29,7 @@ void make_links(const LinkPlan& plan, Links& links, Deadline deadline) {
       }
     }
   }
-  Acceptor(plan, links).run(deadline);
+  Arrivals(plan, links).await(deadline);
 }
 
 }  // namespace peal::transport

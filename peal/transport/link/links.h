@@ -32,6 +32,8 @@ struct LinkPlan {
     std::string name;  // for messages: "rank 3 (pid 77 on host b)"
     std::vector<net::Address> addresses;
     std::vector<LinkKind> kinds;  // which connections to make
+    /// Those that are made when they are needed (linker.h).
+    std::vector<LinkKind> later_kinds = {};
   };
 
   Rank self = 0;

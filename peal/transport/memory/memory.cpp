@@ -93,6 +93,7 @@ class MemoryTransport final : public Transport {
   Channel& mail() override { return *mail_; }
   std::optional<SharedMail> shared_mail() override { return SharedMail{*mail_, *mail_thread_}; }
   Window* window() override { return window_ ? &*window_ : nullptr; }
+  void stop_linking() override {}
   int ranks_on_host() const override { return world_->layout.ranks; }
   int cpus_on_host() const override { return cpus_at_once(std::array{std::int64_t{::getpid()}}); }
   std::string describe(Rank) const override { return "a thread of this process"; }

@@ -22,6 +22,7 @@ class MixedChannel final : public PollableChannel {
   Transfer try_send(Rank peer, std::span<const ConstPiece> pieces) override;
   Transfer try_receive(Rank peer, std::span<std::byte> into) override;
   bool try_flush(Rank peer) override { return route(peer).try_flush(peer); }
+  LinkState link_state(Rank peer) const override { return route(peer).link_state(peer); }
   Bytes unacknowledged(Rank peer) const override { return route(peer).unacknowledged(peer); }
   void wait(std::span<const Interest> interests, Deadline deadline) override;
   /// Every wait covers both channels, so waking one of them is enough.

@@ -1,6 +1,7 @@
 #include "peal/transport/tcp/tcp_channel.h"
 
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -53,27 +54,97 @@ struct TcpChannel::Peer {
   std::atomic<bool> gone = false;
 };
 
-TcpChannel::TcpChannel(std::map<Rank, std::unique_ptr<net::Stream>>&& connections, Loss loss)
-    : loss_(std::move(loss)) {
-  for (auto& [rank, connection] : connections) {
-    const auto index = static_cast<std::size_t>(rank);
-    if (peers_.size() <= index) peers_.resize(index + 1);
-    peers_[index] = std::make_unique<Peer>(std::move(connection));
+/// The stream to a rank. The link is added once, by any thread, while others use the slot.
+struct TcpChannel::Slot {
+  std::unique_ptr<Peer> owned;
+  std::atomic<Peer*> peer = nullptr;
+  std::atomic<Fate> fate = Fate::kOpen;
+  std::atomic<bool> is_wanted = false;
+  std::optional<Error> error;  // of Fate::kFailed; set before it
+};
+
+TcpChannel::TcpChannel(std::span<const Rank> peers,
+                       std::map<Rank, std::unique_ptr<net::Stream>>&& links,
+                       Events events)
+    : events_(std::move(events)) {
+  for (const Rank peer : peers) {
+    const auto index = static_cast<std::size_t>(peer);
+    if (slots_.size() <= index) slots_.resize(index + 1);
+    slots_[index] = std::make_unique<Slot>();
   }
+  for (auto& [rank, link] : links) add(rank, std::move(link));
 }
 
 TcpChannel::~TcpChannel() {
-  for (const auto& peer : peers_) {
-    if (peer) net::hang_up(*peer->stream);
+  for (const auto& slot : slots_) {
+    if (slot && slot->owned) net::hang_up(*slot->owned->stream);
   }
 }
 
-TcpChannel::Peer& TcpChannel::peer(Rank rank) const {
+TcpChannel::Slot& TcpChannel::slot(Rank rank) const {
   const auto index = static_cast<std::size_t>(rank);
-  if (rank < 0 || index >= peers_.size() || !peers_[index]) {
+  if (rank < 0 || index >= slots_.size() || !slots_[index]) {
     throw Error(ErrorKind::kUsage, fmt::format("this channel has no stream to rank {}", rank));
   }
-  return *peers_[index];
+  return *slots_[index];
+}
+
+TcpChannel::Peer* TcpChannel::try_peer(Rank rank) const { return slot(rank).peer.load(); }
+
+void TcpChannel::add(Rank rank, std::unique_ptr<net::Stream> link) {
+  Slot& to = slot(rank);
+  to.owned = std::make_unique<Peer>(std::move(link));
+  to.peer.store(to.owned.get());
+  // A host that was lost meanwhile stays lost.
+  if (to.fate.load() == Fate::kCutOff) net::cut_off(to.owned->stream->fd());
+  bell_.ring();
+}
+
+void TcpChannel::end_without_link(Rank rank, Fate fate) {
+  Fate open = Fate::kOpen;
+  slot(rank).fate.compare_exchange_strong(open, fate);
+  bell_.ring();
+}
+
+void TcpChannel::fail(Rank rank, const Error& error) {
+  if (slot(rank).fate.load() != Fate::kOpen) return;  // other threads may read the error
+  slot(rank).error = error;
+  end_without_link(rank, Fate::kFailed);
+}
+
+void TcpChannel::cut_off(Rank rank) {
+  end_without_link(rank, Fate::kCutOff);
+  if (const Peer* const lost = try_peer(rank)) net::cut_off(lost->stream->fd());
+}
+
+LinkState TcpChannel::link_state(Rank rank) const {
+  const Slot& to = slot(rank);
+  if (to.peer.load() != nullptr) return LinkState::kMade;
+  switch (to.fate.load()) {
+    case Fate::kOpen:
+      return LinkState::kNone;
+    case Fate::kRefused:
+      return LinkState::kRefused;
+    case Fate::kCutOff:
+    case Fate::kFailed:
+      break;
+  }
+  return LinkState::kMade;  // and ended
+}
+
+Transfer TcpChannel::without_link(Rank rank) {
+  Slot& to = slot(rank);
+  switch (to.fate.load()) {
+    case Fate::kOpen:
+      if (!to.is_wanted.exchange(true)) events_.want(rank);
+      return {};
+    case Fate::kRefused:
+    case Fate::kCutOff:
+      return {0_B, true};
+    case Fate::kFailed:
+      break;
+  }
+  throw Error(*to.error);
 }
 
 /// Replaces an error of a stream by one that names the rank. A stream knows only the address of its
@@ -84,38 +155,40 @@ auto TcpChannel::attempt(Rank rank, Action action) const {
     return action();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kPeerLost) throw;
-    throw loss_(rank, error.message());
+    throw events_.loss(rank, error.message());
   }
 }
 
 Transfer TcpChannel::try_send(Rank rank, std::span<const ConstPiece> pieces) {
-  Peer& to = peer(rank);
-  if (to.gone) return {0_B, true};
-  const net::Moved moved = attempt(rank, [&] { return to.stream->try_write(pieces); });
-  if (moved.closed) to.gone = true;
-  to.has_sent(moved.bytes);
+  Peer* const to = try_peer(rank);
+  if (to == nullptr) return without_link(rank);
+  if (to->gone) return {0_B, true};
+  const net::Moved moved = attempt(rank, [&] { return to->stream->try_write(pieces); });
+  if (moved.closed) to->gone = true;
+  to->has_sent(moved.bytes);
   return {moved.bytes, moved.closed, moved.held};
 }
 
 Transfer TcpChannel::try_receive(Rank rank, std::span<std::byte> into) {
-  Peer& from = peer(rank);
-  const net::Moved moved = attempt(rank, [&] { return from.stream->try_read(into); });
-  if (moved.closed) from.gone = true;
+  Peer* const from = try_peer(rank);
+  if (from == nullptr) return without_link(rank);
+  const net::Moved moved = attempt(rank, [&] { return from->stream->try_read(into); });
+  if (moved.closed) from->gone = true;
   // A thread that sleeps on this stream does not notice the held bytes, and may have to flush them.
   if (moved.held) bell_.ring_if_asleep();
   return {moved.bytes, moved.closed};
 }
 
 bool TcpChannel::try_flush(Rank rank) {
-  Peer& to = peer(rank);
-  return to.gone || attempt(rank, [&] { return to.stream->try_flush(); });
+  Peer* const to = try_peer(rank);
+  return to == nullptr || to->gone || attempt(rank, [&] { return to->stream->try_flush(); });
 }
 
 /// Bytes that the peer's system has not taken are lost if the peer sends anything after this end is
 /// closed, because the answer to that resets the connection.
 Bytes TcpChannel::unacknowledged(Rank rank) const {
-  const Peer& to = peer(rank);
-  return to.gone ? 0_B : to.stream->unacknowledged();
+  const Peer* const to = try_peer(rank);
+  return to == nullptr || to->gone ? 0_B : to->stream->unacknowledged();
 }
 
 void TcpChannel::wait(std::span<const Interest> interests, Deadline deadline) {
@@ -128,11 +201,15 @@ bool TcpChannel::prepare(std::span<const Interest> interests, std::vector<pollfd
   if (interests.empty()) return true;  // only `interrupt` ends this sleep
   bell_.announce_sleep();              // before the check for work: see Doorbell
   for (const Interest& interest : interests) {
-    Peer& other = peer(interest.peer);
+    Peer* const other = try_peer(interest.peer);
+    if (other == nullptr) {  // `add` and `end_without_link` ring the bell
+      if (link_state(interest.peer) != LinkState::kNone) return false;
+      continue;
+    }
     const short events = interest.readiness == Readiness::kReadable ? POLLIN : POLLOUT;
-    if (events == POLLIN && other.stream->has_read_ahead()) return false;
-    entries.push_back({other.stream->fd(), static_cast<short>(events | POLLRDHUP), 0});
-    watched_.push_back(&other);
+    if (events == POLLIN && other->stream->has_read_ahead()) return false;
+    entries.push_back({other->stream->fd(), static_cast<short>(events | POLLRDHUP), 0});
+    watched_.push_back(other);
   }
   return true;  // poll(2) itself detects all else that is ready
 }
@@ -146,8 +223,10 @@ void TcpChannel::finish(std::span<const pollfd> entries) {
   }
 }
 
-void TcpChannel::cut_off(Rank rank) { net::cut_off(peer(rank).stream->fd()); }
-
-std::string TcpChannel::describe(Rank rank) const { return peer(rank).description; }
+std::string TcpChannel::describe(Rank rank) const {
+  const Slot& to = slot(rank);
+  if (const Peer* const linked = to.peer.load()) return linked->description;
+  return to.is_wanted.load() ? "(it has not accepted a connection; does a firewall block it?)" : "";
+}
 
 }  // namespace peal::transport

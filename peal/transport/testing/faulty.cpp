@@ -135,6 +135,8 @@ class FaultyChannel final : public Channel {
 
   bool try_flush(Rank peer) override { return inner_.try_flush(peer); }
 
+  LinkState link_state(Rank peer) const override { return inner_.link_state(peer); }
+
   Bytes unacknowledged(Rank peer) const override {
     const Bytes mute =
         script_.with([&](const Script& script) { return script.never_acknowledged(peer); });
@@ -201,6 +203,7 @@ class FaultyTransport final : public Transport {
   /// Empty: the shared thread would wait for the mail without faults.
   std::optional<SharedMail> shared_mail() override { return std::nullopt; }
   Window* window() override { return inner_->window(); }
+  void stop_linking() override { inner_->stop_linking(); }
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return inner_->cpus_on_host(); }
   std::string describe(Rank peer) const override { return "faulty " + inner_->describe(peer); }

@@ -23,6 +23,7 @@ class ForwardingChannel : public Channel {
   Transfer try_receive(Rank peer, std::span<std::byte> into) override {
     return inner_.try_receive(peer, into);
   }
+  LinkState link_state(Rank peer) const override { return inner_.link_state(peer); }
   Bytes unacknowledged(Rank peer) const override { return inner_.unacknowledged(peer); }
   void wait(std::span<const Interest> interests, Deadline deadline) override {
     inner_.wait(interests, deadline);
@@ -42,6 +43,7 @@ class ForwardingTransport : public Transport {
   Channel& mail() override { return inner_->mail(); }
   std::optional<SharedMail> shared_mail() override { return inner_->shared_mail(); }
   Window* window() override { return inner_->window(); }
+  void stop_linking() override { inner_->stop_linking(); }
   int ranks_on_host() const override { return inner_->ranks_on_host(); }
   int cpus_on_host() const override { return inner_->cpus_on_host(); }
   std::string describe(Rank peer) const override { return inner_->describe(peer); }
