@@ -47,7 +47,8 @@ class GuardProcess final {
  private:
   struct Started {
     pid_t pid = -1;
-    pid_t target = 0;  // for kill(2): its group, or the process if it is in the terminal's group
+    pid_t target = 0;   // for kill(2): its group, or the process if it is in the terminal's group
+    RankCommand end{};  // its after_end and environment, if there is a command after the end
   };
 
   void start_ranks();
@@ -57,6 +58,8 @@ class GuardProcess final {
   bool waits_for_ranks() const;
   void tell(const GuardEvent& event) const;
   void reap();
+  /// The descendants that may be killed: all but the commands after the end of ranks.
+  std::vector<pid_t> leftovers() const;
   void obey();
   void follow(const GuardOrder& order);
   void tell_stopped() const;
@@ -73,6 +76,7 @@ class GuardProcess final {
   Fd null_;
   std::map<Rank, Started> ranks_;  // that run
   std::set<pid_t> signalled_;      // leftover processes that have received SIGTERM
+  std::set<pid_t> after_ends_;     // commands after the end of ranks, that run
   enum class Launcher : unsigned char { kAlive, kLost } launcher_ = Launcher::kAlive;
   enum class Children : unsigned char { kSome, kNone } children_ = Children::kSome;
   TimePoint deadline_ = TimePoint::max();  // at this time all processes are killed
