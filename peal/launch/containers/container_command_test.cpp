@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/base/error.h"
+#include "peal/launch/containers/engine_client.h"
 
 namespace peal::launch::containers {
 namespace {
