@@ -30,6 +30,8 @@
 #include "peal/cli/submit_command.h"
 #include "peal/cli/why_command.h"
 #include "peal/launch/agents/agent.h"
+#include "peal/launch/containers/container_command.h"
+#include "peal/launch/containers/container_rank.h"
 #include "peal/launch/submitted/job_launcher.h"
 #include "peal/system/fd.h"
 #include "peal/system/standard_files.h"
@@ -75,6 +77,12 @@ int dispatch(Name name, std::vector<std::string> arguments) {
     launch::agents::serve_launcher(
         copy_for_agent(STDIN_FILENO), copy_for_agent(STDOUT_FILENO), PEAL_VERSION);
     return 0;
+  }
+  if (!arguments.empty() && arguments.front() == launch::containers::kRankWord) {
+    return launch::containers::run_container_rank({arguments.begin() + 1, arguments.end()});
+  }
+  if (!arguments.empty() && arguments.front() == launch::containers::kEndWord) {
+    return launch::containers::end_container({arguments.begin() + 1, arguments.end()});
   }
   if (arguments.size() == 2 && arguments.front() == "job") {
     return launch::submitted::run_submitted_job(launch::jobs::JobFolder(arguments[1]),

@@ -14,6 +14,8 @@
 #include "peal/launch/agents/run_on_hosts.h"
 #include "peal/launch/attempt_loop.h"
 #include "peal/launch/command.h"
+#include "peal/launch/containers/container_command.h"
+#include "peal/launch/containers/engine_client.h"
 #include "peal/launch/cores.h"
 #include "peal/launch/dump_place.h"
 #include "peal/launch/flights.h"
@@ -32,6 +34,10 @@ class RunJob final : public launch::AttemptedJob {
   void tell(const std::string& sentence) override { say(fmt::format("peal: {}\n", sentence)); }
 
  private:
+  launch::CommandLookup look_up() const;
+  std::vector<launch::RankCommand> plan(const launch::LaunchOptions& options,
+                                        const launch::JobContext& job,
+                                        const std::string& program) const;
   launch::AttemptEnd run_here(const launch::LaunchOptions& options);
   launch::AttemptEnd run_on_hosts(const launch::LaunchOptions& options, int number);
   launch::AttemptEnd report(launch::LaunchReport& report,
@@ -64,10 +70,40 @@ launch::LaunchOptions RunJob::options_of(const launch::BeginAttempt& attempt, in
   return options;
 }
 
-launch::AttemptEnd RunJob::run_here(const launch::LaunchOptions& options) {
+/// The program that runs here: the command, or the engine of its container.
+launch::CommandLookup RunJob::look_up() const {
+  if (request_.container) {
+    const auto found = launch::containers::find_engine(
+        request_.container_engine, {request_.container->image}, inherited_);
+    if (!found.notice.empty()) say(fmt::format("peal: {}\n", found.notice));
+    constexpr int kCannotRun = 126;  // as in a shell
+    return {.path = found.engine,
+            .exit_code = found.problem.empty() ? 0 : kCannotRun,
+            .problem = found.problem};
+  }
   const auto path = inherited_.find("PATH");
-  const launch::CommandLookup command = launch::find_command(
-      options.command.front(), path == inherited_.end() ? "/usr/bin:/bin" : path->second);
+  return launch::find_command(request_.options.command.front(),
+                              path == inherited_.end() ? "/usr/bin:/bin" : path->second);
+}
+
+std::vector<launch::RankCommand> RunJob::plan(const launch::LaunchOptions& options,
+                                              const launch::JobContext& job,
+                                              const std::string& program) const {
+  const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());
+  if (!request_.container) return launch::plan_ranks(options, job, program, shares, inherited_);
+  auto ranks = launch::plan_ranks(options,
+                                  job,
+                                  options.command.front(),
+                                  shares,
+                                  launch::containers::inherited_in_container(inherited_));
+  for (launch::RankCommand& rank : ranks) {
+    rank = launch::containers::in_container(rank, *request_.container, program, inherited_);
+  }
+  return ranks;
+}
+
+launch::AttemptEnd RunJob::run_here(const launch::LaunchOptions& options) {
+  const launch::CommandLookup command = look_up();
   if (command.exit_code != 0) {
     say(fmt::format("peal: {}\n", command.problem));
     return {.exit_code = command.exit_code};
@@ -82,8 +118,7 @@ launch::AttemptEnd RunJob::run_here(const launch::LaunchOptions& options) {
       launch::make_job_context(options.node, job == inherited_.end() ? "" : job->second);
   made.job.terminal_width = launch::line_width(options, out);
   made.job.flights = flights.private_folder();
-  const auto shares = launch::divide_cores(launch::usable_cores(), options.ranks, cpu_quota());
-  const auto ranks = launch::plan_ranks(options, made.job, command.path, shares, inherited_);
+  const auto ranks = plan(options, made.job, command.path);
   launch::LaunchReport result = launch::run(options, ranks, out, launch::target_of(STDERR_FILENO));
   return report(result, flights, made.job.id, options);
 }
@@ -103,10 +138,15 @@ launch::AttemptEnd RunJob::run_on_hosts(const launch::LaunchOptions& options, in
             .next = number > 0 ? launch::AfterAttempt::kRetry : launch::AfterAttempt::kEnd,
             .lost = refusal->hosts};
   }
+  for (int i = 0; i < agents.count(); ++i) {
+    const std::string& notice = agents.host(i).facts().notice;
+    if (!notice.empty()) say(fmt::format("peal: {}: {}\n", agents.host(i).name(), notice));
+  }
   launch::LaunchReport result = launch::agents::run_on_hosts(options,
                                                              made.job,
                                                              agents,
                                                              inherited_,
+                                                             request_.container,
                                                              flights.folder(),
                                                              out,
                                                              launch::target_of(STDERR_FILENO));

@@ -28,6 +28,8 @@ namespace {
 
 constexpr double kLongestGrace = 86'400;          // seconds: a day
 constexpr double kLongestTimeLimit = 31'536'000;  // a year
+/// Hosts may have to pull an image before they answer.
+constexpr Timeout kPullLimit{600'000};
 
 constexpr const char* kRunSummary = "Run a command as n ranks on this machine or on several hosts";
 
@@ -190,6 +192,18 @@ void RunCommand::add_options() {
                    peal_path_,
                    "Where the program peal is on other hosts (the path that it has here)")
       ->type_name("PATH");
+  run_->add_option("--image", image_, "Run each rank in a container of this image")
+      ->type_name("IMAGE");
+  run_->add_option("--container-engine",
+                   container_engine_,
+                   "The engine for --image (podman, or docker if podman is missing)")
+      ->type_name("PROGRAM");
+  run_->add_option("--container-option",
+                   container_options_,
+                   "An option for the engine, such as --container-option=--volume=/data:/data")
+      ->type_name("OPTION")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   run_->add_option("--grace", grace_, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
       ->type_name("SECONDS");
 }
@@ -321,6 +335,7 @@ RunRequest RunCommand::request() const {
   check(options);
   hide_output(torchrun, elastic.has_value(), options);
   RunRequest request;
+  take_container(elastic.has_value(), request);
   const bool has_others = is_in_allocation || launch::has_other_hosts(options.hosts) ||
                           (elastic && !elastic->discovery_script.empty());
   if (elastic && has_others) elastic->hosts_are = launch::HostsAre::kAnyMachine;
@@ -348,6 +363,21 @@ RunRequest RunCommand::request() const {
   request.options = std::move(options);
   request.elastic = std::move(elastic);
   return request;
+}
+
+void RunCommand::take_container(bool is_elastic, RunRequest& request) const {
+  if (image_.empty()) {
+    if (container_engine_.empty() && container_options_.empty()) return;
+    throw Error(ErrorKind::kUsage, "--container-engine and --container-option need --image");
+  }
+  if (is_elastic) {
+    throw Error(ErrorKind::kUsage, "--image has no effect in an elastic job: leave it out");
+  }
+  request.container = {.image = image_, .options = container_options_};
+  request.container_engine = container_engine_.empty()
+                                 ? process_environment()("PEAL_CONTAINER_ENGINE").value_or("")
+                                 : container_engine_;
+  request.patience.start = kPullLimit;
 }
 
 /// The agents are the same program as this one.

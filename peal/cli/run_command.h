@@ -42,6 +42,7 @@ class RunCommand final {
                        const std::optional<launch::ElasticOptions>& elastic,
                        launch::LaunchOptions& options) const;
   launch::agents::EngineOptions engine(const HorovodSettings& settings) const;
+  void take_container(bool is_elastic, RunRequest& request) const;
 
   CLI::App* run_;  // CLI11 owns it
   const CLI::Option* check_build_ = nullptr;
@@ -56,6 +57,9 @@ class RunCommand final {
   std::string grace_ = "5";  // seconds
   std::string time_limit_;   // seconds; empty: none
   std::string peal_path_;    // on other hosts
+  std::string image_;        // empty: the ranks run in no container
+  std::string container_engine_;
+  std::vector<std::string> container_options_;
 };
 
 }  // namespace peal::cli

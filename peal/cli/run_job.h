@@ -8,6 +8,7 @@
 #include "peal/launch/agents/agent_host.h"
 #include "peal/launch/agents/engine.h"
 #include "peal/launch/attempts.h"
+#include "peal/launch/containers/container.h"
 #include "peal/launch/elastic/elastic_options.h"
 #include "peal/launch/options.h"
 
@@ -18,9 +19,11 @@ struct RunRequest {
   std::optional<launch::ElasticOptions> elastic;  // nothing: the number of ranks is fixed
   /// For ranks on other machines; nothing: all are on this machine.
   std::optional<launch::agents::EngineOptions> engine;
-  launch::agents::Patience patience{};  // with other machines
-  launch::AttemptRules attempts{};      // unless the job is elastic
-  std::vector<std::string> notices;     // sentences for the user
+  launch::agents::Patience patience{};                       // with other machines
+  std::optional<launch::containers::Container> container{};  // of each rank; nothing: in none
+  std::string container_engine{};                            // empty: podman, else docker
+  launch::AttemptRules attempts{};                           // unless the job is elastic
+  std::vector<std::string> notices;                          // sentences for the user
 };
 
 /// Prints the notices, runs the launch, writes the ranks' output and the report to stdout and

@@ -280,6 +280,8 @@ constexpr std::array kOtherVariables = {
     OtherVariable{"PEAL_JOBS_DIR",
                   "The folder for the records of submitted jobs, instead of peal/jobs in "
                   "XDG_STATE_HOME or ~/.local/state."},
+    OtherVariable{"PEAL_CONTAINER_ENGINE",
+                  "The engine of containers, instead of podman or docker: its name or path."},
     OtherVariable{"PEAL_TERMINAL_WIDTH",
                   "The columns for a line of a rank, on a terminal; `peal run` sets it."},
 };

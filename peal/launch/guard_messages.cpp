@@ -20,6 +20,8 @@ std::string encode(const RankCommand& command) {
   for (const auto& [name, value] : command.environment) writer.put_text(name).put_text(value);
   writer.put_u32(static_cast<std::uint32_t>(command.cpus.size()));
   for (const int cpu : command.cpus) writer.put_i32(cpu);
+  writer.put_u32(static_cast<std::uint32_t>(command.after_end.size()));
+  for (const std::string& word : command.after_end) writer.put_text(word);
   return std::move(writer).take();
 }
 
@@ -36,6 +38,8 @@ RankCommand decode_command(std::string_view bytes) {
     command.environment.emplace(std::move(name), get_text(reader));
   }
   for (auto left = reader.get_u32(); left > 0; --left) command.cpus.push_back(reader.get_i32());
+  for (auto left = reader.get_u32(); left > 0; --left)
+    command.after_end.push_back(get_text(reader));
   reader.finish();
   return command;
 }

@@ -27,6 +27,8 @@ constexpr Timeout kTellingPause{50};
 constexpr Timeout kKillingPause{10};
 /// How long to wait for a process that SIGKILL does not end, because it hangs in the kernel.
 constexpr Timeout kGuardKillingLimit{5000};
+/// The same, while commands after the end of ranks run.
+constexpr Timeout kAfterEndLimit{60'000};
 
 }  // namespace
 
@@ -36,7 +38,7 @@ GuardProcess::GuardProcess(const GuardDuty& duty) : duty_(duty), memory_kills_(m
   sigaddset(&set, SIGCHLD);
   child_news_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!child_news_) throw system_error("cannot make a signalfd", errno);
-  null_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  null_ = Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
 }
 
 void GuardProcess::run() {
@@ -46,7 +48,8 @@ void GuardProcess::run() {
     if (children_ == Children::kNone && !waits_for_ranks()) break;
     const TimePoint now = Clock::now();
     clear_up(now);
-    if (now > deadline_ && now - deadline_ > kGuardKillingLimit) break;
+    const Timeout limit = after_ends_.empty() ? kGuardKillingLimit : kAfterEndLimit;
+    if (now > deadline_ && now - deadline_ > limit) break;
     wait_for_news();
     obey();
   }
@@ -84,7 +87,8 @@ bool GuardProcess::start(const RankCommand& command,
     return false;
   }
   const bool at_terminal = placement.group != 0;
-  ranks_[command.rank] = {started.pid, at_terminal ? started.pid : -started.pid};
+  ranks_[command.rank] = {.pid = started.pid, .target = at_terminal ? started.pid : -started.pid};
+  if (!command.after_end.empty()) ranks_[command.rank].end = command;
   children_ = Children::kSome;
   return true;
 }
@@ -115,11 +119,16 @@ void GuardProcess::reap() {
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
     const auto rank =
         std::ranges::find_if(ranks_, [&](const auto& entry) { return entry.second.pid == pid; });
+    after_ends_.erase(pid);
     if (rank == ranks_.end()) continue;  // a process that a rank has left
     tell(describe_end(rank->first, pid, status));
     // While other ranks run, leftover processes of this rank end with its process group.
     if (waits_for_ranks()) ::kill(-pid, SIGTERM);
+    const Started started = std::move(rank->second);
     ranks_.erase(rank);
+    if (started.end.after_end.empty()) continue;
+    const StartedProcess after = start_after_end(started.end, null_.get());
+    if (after.error == 0) after_ends_.insert(after.pid);
   }
   children_ = pid < 0 && errno == ECHILD ? Children::kNone : Children::kSome;
 }
@@ -137,6 +146,16 @@ GuardEvent GuardProcess::describe_end(Rank rank, pid_t pid, int status) {
   return event;
 }
 
+std::vector<pid_t> GuardProcess::leftovers() const {
+  std::vector<pid_t> found = descendants_of(::getpid());
+  for (const pid_t pid : after_ends_) {
+    const std::vector<pid_t> below = descendants_of(pid);
+    std::erase_if(found,
+                  [&](pid_t one) { return one == pid || std::ranges::count(below, one) > 0; });
+  }
+  return found;
+}
+
 void GuardProcess::end_by(TimePoint deadline) { deadline_ = std::min(deadline_, deadline); }
 
 /// When the ranks have ended, asks their leftover processes to end; at the deadline, kills all.
@@ -145,13 +164,13 @@ void GuardProcess::clear_up(TimePoint now) {
   if (ranks_.empty() && !waits_for_ranks()) tell_leftovers_to_end(now);
   if (now >= deadline_) {
     pass_on(SIGKILL, SignalOrigin::kProcess);
-    for (const pid_t pid : descendants_of(::getpid())) ::kill(pid, SIGKILL);
+    for (const pid_t pid : leftovers()) ::kill(pid, SIGKILL);
   }
 }
 
 void GuardProcess::tell_leftovers_to_end(TimePoint now) {
   end_by(now + duty_.grace);
-  for (const pid_t pid : descendants_of(::getpid())) {
+  for (const pid_t pid : leftovers()) {
     if (!signalled_.insert(pid).second) continue;
     ::kill(pid, SIGTERM);
     ::kill(pid, SIGCONT);

@@ -49,7 +49,8 @@ class GuardProcess final {
  private:
   struct Started {
     pid_t pid = -1;
-    pid_t target = 0;  // for kill(2): its group, or the process if it is in the terminal's group
+    pid_t target = 0;   // for kill(2): its group, or the process if it is in the terminal's group
+    RankCommand end{};  // its after_end and environment, if there is a command after the end
   };
 
   void start_ranks();
@@ -60,6 +61,8 @@ class GuardProcess final {
   void tell(const GuardEvent& event) const;
   void reap();
   GuardEvent describe_end(Rank rank, pid_t pid, int status);
+  /// The descendants that may be killed: all but the commands after the end of ranks.
+  std::vector<pid_t> leftovers() const;
   void obey();
   void follow(const GuardOrder& order);
   void tell_stopped() const;
@@ -77,6 +80,7 @@ class GuardProcess final {
   std::map<Rank, Started> ranks_;             // that run
   std::set<pid_t> signalled_;                 // leftover processes that have received SIGTERM
   std::optional<std::int64_t> memory_kills_;  // processes that the kernel killed, and are reported
+  std::set<pid_t> after_ends_;                // commands after the end of ranks, that run
   enum class Launcher : unsigned char { kAlive, kLost } launcher_ = Launcher::kAlive;
   enum class Children : unsigned char { kSome, kNone } children_ = Children::kSome;
   TimePoint deadline_ = TimePoint::max();  // at this time all processes are killed

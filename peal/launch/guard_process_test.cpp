@@ -102,6 +102,28 @@ TEST_F(GuardProcessTest, AnEventReportsHowARankEnded) {
   EXPECT_EQ(events[1].value, 0);
 }
 
+/// A rank whose command after the end makes this file, some time after the start.
+RankCommand rank_with_after_end(const std::string& script, const std::string& file) {
+  RankCommand rank = shell_rank(0, script);
+  rank.environment["MADE"] = file;
+  rank.after_end = {"/bin/sh", "-c", "sleep 0.3; echo done > $MADE"};
+  return rank;
+}
+
+TEST_F(GuardProcessTest, TheCommandAfterTheEndRunsWhenARankHasEnded) {
+  const std::string file = testing::TempDir() + "/after_end_" + std::to_string(::getpid());
+  run({rank_with_after_end("exit 3", file)});
+  EXPECT_EQ(::unlink(file.c_str()), 0);
+}
+
+TEST_F(GuardProcessTest, TheCommandAfterTheEndIsNotKilledWithTheRanks) {
+  const std::string file = testing::TempDir() + "/after_kill_" + std::to_string(::getpid());
+  lose_launcher();
+  const auto events = run({rank_with_after_end("exec sleep 1000", file)});
+  EXPECT_THAT(statuses(events), ElementsAre(SIGKILL));
+  EXPECT_EQ(::unlink(file.c_str()), 0);
+}
+
 TEST_F(GuardProcessTest, AProgramThatCannotRunEndsTheOtherRanks) {
   RankCommand bad = shell_rank(1, "");
   bad.program = "/dev/null";

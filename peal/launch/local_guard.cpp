@@ -5,9 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include "peal/base/error.h"
@@ -62,6 +64,9 @@ RankFunction with_name(const ProcessName& name, const RankFunction& function) {
 }  // namespace
 
 LocalGuard::LocalGuard(GuardDuty duty) {
+  std::ranges::copy_if(duty.ranks,
+                       std::back_inserter(with_after_end_),
+                       [](const RankCommand& rank) { return !rank.after_end.empty(); });
   net::SocketPair orders = net::make_socket_pair();
   Pipe events = make_guard_pipe();
   duty.orders = orders.b.get();
@@ -105,7 +110,22 @@ void LocalGuard::signal(Rank rank, int signal) {
   order({.kind = GuardOrder::Kind::kSignal, .signal = signal, .rank = rank});
 }
 
+void LocalGuard::run_after_ends() {
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  std::vector<pid_t> started;
+  for (const RankCommand& rank : with_after_end_) {
+    if (const auto after = start_after_end(rank, null.get()); after.error == 0) {
+      started.push_back(after.pid);
+    }
+  }
+  for (const pid_t pid : started) {
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
 void LocalGuard::start(const RankCommand& command, int out, int err) {
+  if (!command.after_end.empty()) with_after_end_.push_back(command);
   const std::string bytes = encode(command);
   order({.kind = GuardOrder::Kind::kStart,
          .rank = command.rank,

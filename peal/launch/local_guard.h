@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "peal/launch/guard.h"
 #include "peal/launch/guard_process.h"
@@ -29,6 +30,7 @@ class LocalGuard final : public Guard {
   /// Needs Starts::kAlsoLater. The host does not count.
   void start(const RankCommand& command, int out, int err) override;
   void signal(Rank rank, int signal) override;
+  void run_after_ends() override;
   std::string why_lost(Rank /*rank*/) const override { return ""; }  // no such event occurs
 
  private:
@@ -38,6 +40,7 @@ class LocalGuard final : public Guard {
   Fd events_;
   pid_t pid_ = -1;
   bool ended_ = false;
+  std::vector<RankCommand> with_after_end_;
 };
 
 }  // namespace peal::launch

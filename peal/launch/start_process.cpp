@@ -159,4 +159,15 @@ StartedProcess start_process(const RankCommand& rank,
   return function ? start_function(rank, placement, function) : start_program(rank, placement);
 }
 
+StartedProcess start_after_end(const RankCommand& rank, int null) {
+  Placement placement{.in = null, .out = null, .err = null};
+  sigemptyset(&placement.mask);
+  return start_program({.rank = rank.rank,
+                        .program = rank.after_end.front(),
+                        .arguments = rank.after_end,
+                        .environment = rank.environment,
+                        .cpus = {}},
+                       placement);
+}
+
 }  // namespace peal::launch

@@ -39,4 +39,7 @@ StartedProcess start_process(const RankCommand& rank,
                              const Placement& placement,
                              const RankFunction& function = {});
 
+/// Starts the command `rank.after_end`, without output. The descriptor `null` is /dev/null.
+StartedProcess start_after_end(const RankCommand& rank, int null);
+
 }  // namespace peal::launch

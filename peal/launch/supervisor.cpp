@@ -105,6 +105,7 @@ void Supervisor::kill_at_once(int signal) {
 /// The kernel has killed the processes, and their descendants are children of the launcher now.
 void Supervisor::guard_is_lost() {
   intervention_.survivors = kill_descendants(Deadline::after(kKillingLimit), children_before_);
+  guard_->run_after_ends();
   intervention_.guard_lost = true;
   stage_ = Stage::kGone;
 }

@@ -70,6 +70,8 @@ std::string encode(const Begin& begin) {
   put(writer, begin.grace);
   put(writer, begin.silence);
   writer.put_u8(static_cast<std::uint8_t>(begin.addresses));
+  put(writer, begin.images);
+  writer.put_text(begin.container_engine);
   return std::move(writer).take();
 }
 
@@ -84,6 +86,8 @@ Begin decode_begin(std::string_view bytes) {
   begin.grace = time(reader);
   begin.silence = time(reader);
   begin.addresses = static_cast<AddressSource>(reader.get_u8());
+  begin.images = texts(reader);
+  begin.container_engine = text(reader);
   reader.finish();
   return begin;
 }
@@ -104,7 +108,7 @@ std::string encode(const Ready& ready) {
   }
   writer.put_text(ready.quota ? fmt::format("{}", *ready.quota) : "");
   writer.put_u16(ready.port).put_text(ready.address).put_text(ready.launcher_address);
-  writer.put_text(ready.records);
+  writer.put_text(ready.records).put_text(ready.container_engine).put_text(ready.notice);
   return std::move(writer).take();
 }
 
@@ -128,6 +132,8 @@ Ready decode_ready(std::string_view bytes) {
   ready.address = text(reader);
   ready.launcher_address = text(reader);
   ready.records = text(reader);
+  ready.container_engine = text(reader);
+  ready.notice = text(reader);
   reader.finish();
   return ready;
 }

@@ -23,7 +23,7 @@
 namespace peal::launch::agents {
 
 /// The version of the messages: raise it with every change of the messages.
-inline constexpr int kProtocol = 3;
+inline constexpr int kProtocol = 4;
 
 /// The largest payload. A larger one is a mistake, or the peer is another program.
 inline constexpr Bytes kLongestFrame = 256_MiB;
@@ -88,6 +88,8 @@ struct Begin {
   Timeout grace{};                                   // between SIGTERM and SIGKILL
   Timeout silence{};  // after this time without a frame, the launcher is gone
   AddressSource addresses = AddressSource::kNone;
+  std::vector<std::string> images{};  // of the containers of the host's ranks
+  std::string container_engine{};     // as for containers::find_engine
   friend bool operator==(const Begin&, const Begin&) = default;
 };
 
@@ -109,6 +111,8 @@ struct Ready {
   std::string address{};           // of this host, as the launcher reaches it; empty: unknown
   std::string launcher_address{};  // of the launcher, as this host sees it; empty: unknown
   std::string records{};           // the folder for records; empty: none
+  std::string container_engine{};  // the path of podman or docker, if there are images
+  std::string notice{};            // what the user should know
   friend bool operator==(const Ready&, const Ready&) = default;
 };
 

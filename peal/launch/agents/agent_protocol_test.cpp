@@ -38,7 +38,9 @@ TEST(AgentProtocolTest, MessagesReadBack) {
                     .directory = "/home/x y",
                     .grace = Timeout(5000),
                     .silence = Timeout(15'000),
-                    .addresses = AddressSource::kSlurm};
+                    .addresses = AddressSource::kSlurm,
+                    .images = {"debian:12", "x"},
+                    .container_engine = "podman"};
   EXPECT_EQ(decode_begin(encode(begin)), begin);
   const Ready ready{.exit_code = 127,
                     .problem = "no such file",
@@ -49,7 +51,9 @@ TEST(AgentProtocolTest, MessagesReadBack) {
                     .port = 4711,
                     .address = "10.0.0.2",
                     .launcher_address = "10.0.0.1",
-                    .records = "/tmp/x"};
+                    .records = "/tmp/x",
+                    .container_engine = "/usr/bin/podman",
+                    .notice = "pulled"};
   EXPECT_EQ(decode_ready(encode(ready)), ready);
   EXPECT_EQ(decode_ready(encode(Ready{})), Ready{});
   const Output output{.rank = 3, .channel = Channel::kErr, .bytes = std::string("a\0\n", 3)};

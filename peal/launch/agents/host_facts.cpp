@@ -11,6 +11,7 @@
 #include "peal/base/error.h"
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/command.h"
+#include "peal/launch/containers/engine_client.h"
 #include "peal/net/socket.h"
 #include "peal/system/cpus.h"
 
@@ -37,6 +38,16 @@ void find_programs(const Begin& begin, Ready& ready) {
     ready.problem = lookup.problem;
     if (lookup.exit_code != 0) return;
   }
+}
+
+void find_containers(const Begin& begin, const Variables& own, Ready& ready) {
+  if (begin.images.empty() || ready.exit_code != 0) return;
+  const containers::FoundEngine found =
+      containers::find_engine(begin.container_engine, begin.images, own);
+  ready.container_engine = found.engine;
+  ready.notice = found.notice;
+  ready.problem = found.problem;
+  if (!found.problem.empty()) ready.exit_code = kCannotRun;
 }
 
 void find_addresses(AddressSource source, const Variables& own, Ready& ready) {
@@ -71,6 +82,7 @@ Ready host_facts(const Begin& begin, const Variables& own) {
                                 error ? ": " + error.message() : "");
   } else {
     find_programs(begin, ready);
+    find_containers(begin, own, ready);
   }
   ready.own = part_of(own, Part::kMachine);
   if (begin.addresses == AddressSource::kSlurm) {

@@ -9,6 +9,7 @@
 
 #include "peal/launch/agents/agent_guard.h"
 #include "peal/launch/agents/machine_variables.h"
+#include "peal/launch/containers/container_command.h"
 #include "peal/launch/cores.h"
 #include "peal/launch/host_plan.h"
 
@@ -32,10 +33,12 @@ std::string address_of_rank_0(const std::vector<Ready>& hosts) {
   return kLoopback;
 }
 
-std::vector<RankCommand> plan_ranks_on_hosts(const LaunchOptions& options,
-                                             const JobContext& job,
-                                             const std::map<std::string, Ready>& facts,
-                                             const Variables& inherited) {
+std::vector<RankCommand> plan_ranks_on_hosts(
+    const LaunchOptions& options,
+    const JobContext& job,
+    const std::map<std::string, Ready>& facts,
+    const Variables& inherited,
+    const std::optional<containers::Container>& container) {
   std::vector<RankCommand> ranks;
   for (const HostBlock& block : plan_hosts(options.hosts, options.ranks).blocks) {
     const Ready& host = facts.at(block.name);
@@ -43,17 +46,24 @@ std::vector<RankCommand> plan_ranks_on_hosts(const LaunchOptions& options,
     environment.insert(host.own.begin(), host.own.end());
     JobContext on_host = job;
     on_host.flights = host.records;
+    const Variables& inside =
+        container ? containers::inherited_in_container(environment) : environment;
+    const FoundCommand command =
+        container ? FoundCommand{options.command.front(), options.command} : host.commands.front();
     const auto shares = divide_cores(host.cores, block.ranks, host.quota);
     for (Rank rank = block.first; rank < block.first + block.ranks; ++rank) {
       const CoreShare& share = shares[static_cast<std::size_t>(rank - block.first)];
       ranks.push_back(RankCommand{
           .rank = rank,
-          .program = host.commands.front().program,
-          .arguments = host.commands.front().command,
-          .environment = make_environment(options, on_host, rank, share.threads, environment),
+          .program = command.program,
+          .arguments = command.command,
+          .environment = make_environment(options, on_host, rank, share.threads, inside),
           .cpus = options.binding == Binding::kCores ? share.cpus : std::vector<int>{},
           .host = block.name,
       });
+      if (!container) continue;
+      ranks.back() =
+          containers::in_container(ranks.back(), *container, host.container_engine, environment);
     }
   }
   return ranks;
@@ -92,6 +102,7 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
                           const JobContext& job,
                           Agents& agents,
                           const Variables& inherited,
+                          const std::optional<containers::Container>& container,
                           const std::string& records,
                           Target out,
                           Target err) {
@@ -104,7 +115,7 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
   JobContext shared = job;
   shared.host = address_of_rank_0(hosts);
   shared.port = hosts.front().port;
-  const auto ranks = plan_ranks_on_hosts(options, shared, facts, inherited);
+  const auto ranks = plan_ranks_on_hosts(options, shared, facts, inherited, container);
   const GuardMaker make_guard = [&](const sigset_t& /*mask*/) {
     return std::make_unique<AgentGuard>(agents, Starts::kAtOnce);
   };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "peal/launch/agents/agents.h"
+#include "peal/launch/containers/container.h"
 #include "peal/launch/job_context.h"
 #include "peal/launch/launcher.h"
 
@@ -21,11 +22,14 @@ namespace peal::launch::agents {
 std::string address_of_rank_0(const std::vector<Ready>& hosts);
 
 /// The commands of all ranks, in rank order. `facts`: the answer of each host, by its name.
-/// `inherited`: the environment of the launcher. Pure.
-std::vector<RankCommand> plan_ranks_on_hosts(const LaunchOptions& options,
-                                             const JobContext& job,
-                                             const std::map<std::string, Ready>& facts,
-                                             const Variables& inherited);
+/// `inherited`: the environment of the launcher. `container`: in which each rank runs; nothing: in
+/// none. Pure.
+std::vector<RankCommand> plan_ranks_on_hosts(
+    const LaunchOptions& options,
+    const JobContext& job,
+    const std::map<std::string, Ready>& facts,
+    const Variables& inherited,
+    const std::optional<containers::Container>& container = {});
 
 /// Hosts that cannot be used.
 struct Refusal {
@@ -46,6 +50,7 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
                           const JobContext& job,
                           Agents& agents,
                           const Variables& inherited,
+                          const std::optional<containers::Container>& container,
                           const std::string& records,
                           Target out,
                           Target err);

@@ -1,0 +1,251 @@
+#include "peal/launch/containers/container_rank.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/clock.h"
+#include "peal/base/error.h"
+#include "peal/launch/containers/container_command.h"
+#include "peal/launch/containers/engine_client.h"
+#include "peal/launch/start_process.h"
+#include "peal/system/private_folder.h"
+#include "peal/system/text_file.h"
+
+namespace peal::launch::containers {
+namespace {
+
+constexpr Timeout kToRemove{30'000};
+constexpr int kPause = 100;        // milliseconds between attempts to remove a container
+constexpr int kNoContainer = 125;  // as podman and docker: the engine has failed
+constexpr int kSignalCode = 128;   // + n: signal n has ended the rank
+
+std::string folder_prefix() { return fmt::format("peal-container-{}.", ::geteuid()); }
+
+/// Takes the variable out of the environment, which is then that of the engine.
+std::optional<std::string> take(Variables& environment, const char* name) {
+  const auto found = environment.extract(name);
+  if (found.empty()) return std::nullopt;
+  return found.mapped();
+}
+
+std::optional<std::string> take_secret(Variables& environment) {
+  auto secret = take(environment, "PEAL_SECRET");
+  const auto file = take(environment, "PEAL_SECRET_FILE");
+  if (secret || !file) return secret;
+  try {
+    return read_text_file(*file);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("PEAL_SECRET_FILE {}: {}", *file, error.message()));
+  }
+}
+
+/// A terminal is not passed on: the engine runs in a process group of its own.
+bool has_input() {
+  struct stat status {};
+  return ::fstat(STDIN_FILENO, &status) == 0 && !S_ISCHR(status.st_mode);
+}
+
+bool has_option(const std::vector<std::string>& arguments, std::string_view option) {
+  for (const std::string& argument : arguments) {
+    if (argument.starts_with(option)) return true;
+  }
+  return false;
+}
+
+/// Half of the memory of this machine, as the kernel gives /dev/shm outside of containers.
+std::string half_of_memory() {
+  return fmt::format("--shm-size={}b", ::sysconf(_SC_PHYS_PAGES) / 2 * ::sysconf(_SC_PAGESIZE));
+}
+
+/// The options that need this host: files, the memory of the machine, the standard input.
+std::vector<std::string> options_of_host(const PrivateFolder& folder,
+                                         const std::vector<std::string>& arguments,
+                                         Variables& environment) {
+  std::vector<std::string> options;
+  if (const auto lines = take(environment, kFileVariable)) {
+    options.push_back("--env-file=" + folder.write("variables", *lines));
+  }
+  if (const auto secret = take_secret(environment)) {
+    const std::string path = folder.write("secret", *secret);
+    // The user of the image may read it. Other users of this host cannot enter the folder.
+    ::chmod(path.c_str(), 0444);
+    options.push_back(fmt::format("--volume={}:{}:ro,z", path, kSecretPath));
+  }
+  if (!has_option(arguments, "--shm-size=")) options.push_back(half_of_memory());
+  if (has_input()) options.emplace_back("--interactive");
+  return options;
+}
+
+/// Waits for the engine's command, and passes on signals to it. Its exit code; nothing if the
+/// guard was killed.
+std::optional<int> await(pid_t engine,
+                         pid_t guard,
+                         const sigset_t& signals,
+                         bool& is_asked_to_end) {
+  while (true) {
+    siginfo_t news{};
+    if (::sigwaitinfo(&signals, &news) < 0) continue;
+    int status = 0;
+    if (::waitpid(engine, &status, WNOHANG) == engine) {
+      return WIFSIGNALED(status) ? kSignalCode + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+    if (::getppid() != guard) return std::nullopt;
+    const int signal = news.si_signo;
+    if (signal == SIGCHLD || signal == SIGPIPE || signal == SIGURG) continue;
+    is_asked_to_end = is_asked_to_end || signal == SIGTERM || signal == SIGINT;
+    ::kill(engine, signal);
+  }
+}
+
+struct State {
+  bool has_started = false;
+  bool is_running = false;  // the engine's command was killed
+  int exit_code = 0;
+  bool is_out_of_memory = false;
+};
+
+/// Nothing if the container does not exist.
+std::optional<State> inspect(const std::string& engine,
+                             const std::string& name,
+                             const Variables& environment) {
+  const EngineAnswer answer = run_engine(
+      engine,
+      {"inspect",
+       "--type=container",
+       "--format={{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Running}} {{.State.StartedAt}}",
+       name},
+      environment);
+  if (answer.exit_code != 0) return std::nullopt;
+  std::istringstream words(answer.out);
+  State state;
+  std::string out_of_memory;
+  std::string running;
+  std::string start;
+  words >> state.exit_code >> out_of_memory >> running >> start;
+  state.is_running = running == "true";
+  state.has_started = !start.empty() && !start.starts_with("0001-");  // Go's time zero
+  state.is_out_of_memory = out_of_memory == "true";
+  return state;
+}
+
+void say(const std::string& sentence) {
+  fmt::print(stderr, "peal: {}\n", sentence);
+  std::fflush(stderr);
+}
+
+void say_if_out_of_memory(const State& state, bool has_limit, bool is_asked_to_end) {
+  if (state.is_out_of_memory) {
+    say("this rank was killed because its container is out of memory: raise its limit");
+  } else if (has_limit && !is_asked_to_end && state.exit_code == kSignalCode + SIGKILL) {
+    say("this rank was killed by SIGKILL. Its container has a limit of memory, so it probably ran "
+        "out of memory: raise the limit");
+  }
+}
+
+/// The result of the rank, told apart from a failure of the engine.
+int judge(const std::string& name, int code, const std::optional<State>& state) {
+  if (state && state->is_running) return code;
+  if (state && state->has_started) return state->exit_code;
+  const int failure = code == 0 || code > kSignalCode ? kNoContainer : code;
+  say(
+      fmt::format("the container {} did not start (the engine's exit code is {}); the engine's "
+                  "message is above",
+                  name,
+                  code));
+  return failure;
+}
+
+/// So that the report names the signal. Returns if the signal does not end a process.
+void end_by_signal(int code) {
+  const int signal = code - kSignalCode;
+  if (signal < 1 || signal >= SIGRTMIN) return;
+  ::prctl(PR_SET_DUMPABLE, 0);  // the core dump would be of this process
+  ::signal(signal, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, signal);
+  ::kill(::getpid(), signal);
+  ::sigprocmask(SIG_UNBLOCK, &one, nullptr);
+}
+
+/// Tries again: if the processes of a container were killed, podman's first attempt only finds out
+/// that they have ended.
+void remove(const std::string& engine, const std::string& name, const Variables& environment) {
+  std::vector<std::string> arguments = {"rm", "--force", "--volumes"};
+  if (kind_of(engine) == EngineKind::kPodman) arguments.emplace_back("--time=0");
+  arguments.push_back(name);
+  const Deadline deadline = Deadline::after(kToRemove);
+  while (run_engine(engine, arguments, environment).exit_code != 0 && !deadline.passed()) {
+    if (!inspect(engine, name, environment)) return;
+    ::poll(nullptr, 0, kPause);
+  }
+}
+
+/// Returns the exit code of the rank.
+int run(const std::string& engine,
+        const std::string& name,
+        std::vector<std::string> arguments,
+        pid_t guard) {
+  const PrivateFolder folder(folder_prefix());
+  Variables environment = process_variables();
+  const auto options = options_of_host(folder, arguments, environment);
+  arguments.insert(arguments.begin() + 1, options.begin(), options.end());
+  arguments.insert(arguments.begin(), engine);
+  sigset_t signals;
+  sigset_t none;
+  sigfillset(&signals);
+  sigemptyset(&none);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const StartedProcess started = start_process(
+      {.program = engine, .arguments = arguments, .environment = environment, .cpus = {}},
+      {.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = STDERR_FILENO, .mask = none});
+  if (started.error != 0) throw system_error("cannot start " + engine, started.error);
+  bool is_asked_to_end = false;
+  const auto code = await(started.pid, guard, signals, is_asked_to_end);
+  if (!code) {
+    remove(engine, name, environment);
+    return kSignalCode + SIGKILL;
+  }
+  const auto state = inspect(engine, name, environment);
+  if (state) say_if_out_of_memory(*state, has_option(arguments, "--memory="), is_asked_to_end);
+  return judge(name, *code, state);
+}
+
+}  // namespace
+
+int run_container_rank(const std::vector<std::string>& arguments) {
+  if (arguments.size() < 3) {
+    throw Error(ErrorKind::kUsage, "peal container-rank is started by peal run --image");
+  }
+  const pid_t guard = ::getppid();
+  // If the guard is killed, this process must live long enough to remove the container.
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  const int code = run(arguments[0], arguments[1], {arguments.begin() + 2, arguments.end()}, guard);
+  end_by_signal(code);
+  return code;
+}
+
+int end_container(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 2) {
+    throw Error(ErrorKind::kUsage, "peal container-end is started by the guard of a rank");
+  }
+  remove(arguments[0], arguments[1], process_variables());
+  remove_folders_of_ended_processes(folder_prefix(), folder_of_the_system());
+  return 0;
+}
+
+}  // namespace peal::launch::containers

@@ -1,0 +1,20 @@
+// The process of a rank in a container: starts podman or docker, passes on signals, and ends as the
+// rank did. Called by the program peal, with the command that in_container makes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace peal::launch::containers {
+
+/// `peal container-rank ENGINE NAME run ...`: runs the engine in the environment of this process,
+/// and returns the exit code of the rank. If a signal has ended the rank, the same signal ends this
+/// process. 125 to 127: the container did not start; the text on stderr says so.
+/// Errors: usage, resource.
+int run_container_rank(const std::vector<std::string>& arguments);
+
+/// `peal container-end ENGINE NAME`: kills and removes the container, and the files for it. Does
+/// nothing if the container does not exist. The guard calls this after the end of each rank.
+int end_container(const std::vector<std::string>& arguments);
+
+}  // namespace peal::launch::containers

@@ -1,0 +1,117 @@
+#include "peal/launch/containers/engine_client.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
+#include "peal/base/printable.h"
+#include "peal/launch/command.h"
+#include "peal/launch/start_process.h"
+#include "peal/system/fd.h"
+#include "peal/system/text_file.h"
+
+namespace peal::launch::containers {
+namespace {
+
+std::string value_or(const Variables& variables, const char* name, std::string other) {
+  const auto found = variables.find(name);
+  return found == variables.end() || found->second.empty() ? std::move(other) : found->second;
+}
+
+/// A file without a name, for the output of a command: the caller need not read while it runs.
+Fd output_file() {
+  Fd file(::memfd_create("peal-engine-output", MFD_CLOEXEC));
+  if (!file) throw system_error("cannot make a file for the output of a command", errno);
+  return file;
+}
+
+std::string content_of(const Fd& file) {
+  ::lseek(file.get(), 0, SEEK_SET);
+  return read_text(file);
+}
+
+int wait_for(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return printable_line(text.substr(text.rfind('\n') + 1));
+}
+
+CommandLookup look_up_engine(const std::string& name, const std::string& path) {
+  if (!name.empty()) return find_command(name, path);
+  for (const char* known : {"podman", "docker"}) {
+    if (CommandLookup found = find_command(known, path); found.exit_code == 0) return found;
+  }
+  return {.exit_code = 127,
+          .problem = "no engine for containers was found in PATH: install podman or docker"};
+}
+
+/// Adds to found.problem or found.notice.
+void take_image(const std::string& image, const Variables& environment, FoundEngine& found) {
+  const EngineAnswer is_here =
+      run_engine(found.engine, {"image", "inspect", "--format={{.Id}}", "--", image}, environment);
+  if (is_here.exit_code == 0) return;
+  const EngineAnswer pulled = run_engine(found.engine, {"pull", "--", image}, environment);
+  if (pulled.exit_code == 0) {
+    found.notice += fmt::format("the image {} was missing, and was pulled; ", image);
+    return;
+  }
+  found.problem = fmt::format("the image {} is not here, and {} cannot pull it: {}",
+                              quoted_beginning(image),
+                              found.engine,
+                              last_line(pulled.errors));
+}
+
+}  // namespace
+
+EngineKind kind_of(std::string_view engine) {
+  const std::string name = std::filesystem::path(engine).filename().string();
+  return name.starts_with("docker") ? EngineKind::kDocker : EngineKind::kPodman;
+}
+
+EngineAnswer run_engine(const std::string& engine,
+                        std::vector<std::string> arguments,
+                        const Variables& environment) {
+  arguments.insert(arguments.begin(), engine);
+  const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const Fd out = output_file();
+  const Fd errors = output_file();
+  const StartedProcess started =
+      start_process({.program = engine,
+                     .arguments = std::move(arguments),
+                     .environment = environment,
+                     .cpus = {}},
+                    {.in = null.get(), .out = out.get(), .err = errors.get()});
+  if (started.error != 0) throw system_error("cannot start " + engine, started.error);
+  const int code = wait_for(started.pid);
+  return {.exit_code = code, .out = content_of(out), .errors = content_of(errors)};
+}
+
+FoundEngine find_engine(const std::string& name,
+                        const std::vector<std::string>& images,
+                        const Variables& environment) {
+  const CommandLookup engine =
+      look_up_engine(name, value_or(environment, "PATH", "/usr/local/bin:/usr/bin:/bin"));
+  FoundEngine found{.engine = engine.path, .problem = engine.problem};
+  for (const std::string& image : images) {
+    if (found.problem.empty()) take_image(image, environment, found);
+  }
+  if (found.notice.ends_with("; ")) found.notice.resize(found.notice.size() - 2);
+  if (!found.problem.empty()) found.engine.clear();
+  return found;
+}
+
+}  // namespace peal::launch::containers

@@ -1,0 +1,48 @@
+// Runs commands of podman or docker, and finds the engine and its images. Called before ranks
+// start, and by container_rank.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "peal/launch/rank_command.h"
+
+namespace peal::launch::containers {
+
+/// The running program. A rank in a container is a process of the program peal on its host, which
+/// is the program of the guard there.
+inline constexpr const char* kOwnProgram = "/proc/self/exe";
+
+enum class EngineKind : unsigned char { kPodman, kDocker };
+
+/// By the file name of the program.
+EngineKind kind_of(std::string_view engine);
+
+/// How a command of an engine has ended.
+struct EngineAnswer {
+  int exit_code = 0;  // 128 + n if signal n has ended it
+  std::string out;
+  std::string errors;
+};
+
+/// Waits until the command has ended. `arguments`: without the name of the program. Errors:
+/// resource, if the program cannot start.
+EngineAnswer run_engine(const std::string& engine,
+                        std::vector<std::string> arguments,
+                        const Variables& environment);
+
+/// An engine that can run the image on this machine.
+struct FoundEngine {
+  std::string engine{};   // the path; empty: see `problem`
+  std::string problem{};  // a sentence that tells the user what to do
+  std::string notice{};   // what the user should know: an image was pulled
+};
+
+/// Finds the engine: `name`, or podman, else docker, if it is empty. Then checks that the engine
+/// has each image. Pulls an image that is missing, which may take minutes.
+FoundEngine find_engine(const std::string& name,
+                        const std::vector<std::string>& images,
+                        const Variables& environment);
+
+}  // namespace peal::launch::containers

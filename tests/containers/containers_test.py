@@ -1,0 +1,231 @@
+"""`peal run --image`: ranks in real containers of podman, on this machine and on hosts with agents.
+
+    containers_test.py PEAL FIRST STEPS    # the program peal, a program that makes a group, one that runs until killed
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
+import images
+import ssh_hosts
+import world
+from images import IMAGE, Containers
+from world import wait_until
+
+PEAL, FIRST, STEPS = (pathlib.Path(path).resolve() for path in sys.argv[1:4])
+NASTY = {"SPACES": "  a  b ", "QUOTES": """'"'"'""", "HOME_REFERENCE": "$HOME `id` $(id)", "BACKSLASH": "a\\nb\\",
+         "COMMA": "a,b,c", "NEWLINE": "a\nb\n", "COUNT": "64(x2)", "JSON": '{"a": [1, "b c"]}', "SEMICOLON": "a;b&c|d",
+         "EMPTY": "", "LONG": "x" * 100_000, "WITH.DOT": "dot", "UTF8": "ä€", "PATH": "/usr/bin:/bin:/of the job",
+         "LD_LIBRARY_PATH": "/of the job", "HASH": "# no comment"}
+SHOW = "import json, os, sys; print(json.dumps({n: os.environ.get(n) for n in sys.argv[1:]}))"
+SECRET = "0123456789abcdef" * 4
+SLEEP = ["sleep", "86400"]
+
+
+class TestOfContainers(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = ssh_hosts.SshHosts(2, programs=[PEAL.parent], own_files=True,
+                                       containers=Containers(programs=[PEAL.parent]))
+        cls.addClassCleanup(cls.hosts.stop)
+
+    def tearDown(self):
+        for name in self.hosts.names:
+            wait_until(lambda: not self.commands(name), f"{name} is empty: {self.commands(name)}")
+            self.assertEqual(self.podman("ps", "--all", "--format={{.Names}}", host=name), "")
+
+    def podman(self, *arguments, host=world.LAUNCHER):
+        run = self.hosts.run(["podman", *arguments], host)
+        self.assertEqual(run.returncode, 0, run.stdout)
+        return run.stdout
+
+    def peal(self, *arguments, image=IMAGE, **options):
+        return self.hosts.run([PEAL, "run", "--image", image, *arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, **options)
+
+    def start(self, *arguments, **options):
+        run = self.hosts.popen([PEAL, "run", "--image", IMAGE, *arguments], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, **options)
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        return run
+
+    def commands(self, host):
+        return [" ".join(one.command) for one in self.hosts.processes(host)
+                if one.command and not one.command[0].startswith("sshd:")]
+
+    def pids(self, host, text):
+        return [one.pid for one in self.hosts.processes(host) if text in " ".join(one.command)]
+
+    def await_pids(self, host, text, count=1):
+        wait_until(lambda: len(self.pids(host, text)) >= count, f"{count} processes {text} on {host}")
+        return self.pids(host, text)
+
+
+class Runs(TestOfContainers):
+    def test_each_rank_runs_in_a_container_of_the_image(self):
+        run = self.peal("-n", "2", "sh", "-c", "echo $RANK/$WORLD_SIZE $PEAL_TEST_IMAGE")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sorted(run.stdout.splitlines()), [f"[0] 0/2 {IMAGE}", f"[1] 1/2 {IMAGE}"])
+
+    def test_ranks_on_other_hosts_run_in_containers_there_and_sum_numbers(self):
+        run = self.peal("-n", "4", "-H", "node1:2,node2:2", FIRST)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(len(re.findall(r"rank \d has 12", run.stdout)), 4, run.stdout)
+
+    def test_variables_arrive_byte_for_byte(self):
+        with tempfile.TemporaryDirectory() as folder:
+            options = [word for name in NASTY for word in ("-x", name)]
+            command = [PEAL, "run", "--no-prefix", "-n", "1", "--image", IMAGE, *options, "/usr/bin/python3", "-c",
+                       SHOW, *NASTY]
+            # A shell cannot set a name with a dot, and the commands of the world need their own PATH.
+            script = pathlib.Path(folder, "start.py")
+            script.write_text(f"import os\nos.execve({str(PEAL)!r}, {list(map(str, command))!r}, "
+                              f"{{**os.environ, **{NASTY!r}}})\n")
+            run = self.hosts.run([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(json.loads(run.stdout), NASTY)
+
+    def test_variables_of_the_host_do_not_hide_those_of_the_image(self):
+        run = self.peal("--no-prefix", "-n", "1", "sh", "-c", "echo $PATH $ONLY_HERE",
+                        env={"ONLY_HERE": "of the host"})
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertNotIn("of the host", run.stdout)
+        self.assertTrue(run.stdout.startswith("/usr/local/sbin:"), run.stdout)
+
+    def test_ranks_on_one_host_share_memory(self):
+        run = self.start("-n", "2", "--grace", "0", STEPS)
+        line = next(line for line in run.stdout if "step 100 " in line)
+        self.assertRegex(line, r"maps [1-9]")
+        run.terminate()
+        run.wait()
+
+    def test_the_secret_is_in_no_command_line_and_in_no_variable_of_a_container(self):
+        run = self.start("-n", "1", "sh", "-c", "cat $PEAL_SECRET_FILE | md5sum; exec sleep 86400",
+                         env={"PEAL_SECRET": SECRET})
+        self.assertIn("[0] ", run.stdout.readline())
+        name, = self.podman("ps", "--format={{.Names}}").split()
+        self.assertNotIn(SECRET, self.podman("inspect", name))
+        self.assertFalse([command for command in self.commands(world.LAUNCHER) if SECRET in command])
+        mounts = json.loads(self.podman("inspect", "--format={{json .Mounts}}", name))
+        source, = (pathlib.Path(one["Source"]) for one in mounts if one["Destination"] == "/run/peal-secret")
+        self.assertEqual(source.parent.stat().st_mode & 0o077, 0)
+        run.terminate()
+        run.wait()
+        self.assertFalse(source.parent.exists())
+
+
+class Ends(TestOfContainers):
+    def test_the_exit_code_of_the_program_is_that_of_the_job(self):
+        for code in 3, 125, 127:
+            self.assertEqual(self.peal("-n", "1", "sh", "-c", f"exit {code}").returncode, code)
+
+    def test_a_signal_that_ends_the_program_is_named(self):
+        run = self.peal("-n", "1", "sh", "-c", "kill -SEGV $$")
+        self.assertEqual(run.returncode, 128 + signal.SIGSEGV)
+        self.assertIn("SIGSEGV", run.stderr)
+
+    def test_a_program_that_the_image_lacks_is_an_error(self):
+        run = self.peal("-n", "1", "no-such-program")
+        self.assertNotEqual(run.returncode, 0, run.stderr)
+        self.assertIn("No such file", run.stderr)
+
+    def test_a_container_that_cannot_start_is_the_engines_error(self):
+        run = self.peal("-n", "1", "--container-option=--no-such-option", "true")
+        self.assertEqual(run.returncode, 125, run.stderr)
+        self.assertIn("did not start", run.stderr)
+
+    def test_an_image_that_is_missing_is_one_error_before_any_rank_starts(self):
+        run = self.peal("-n", "2", "true", image="no-such-image")
+        self.assertEqual((run.returncode, run.stdout), (126, ""))
+        self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
+        run = self.peal("-n", "2", "-H", "node1:1,node2:1", "true", image="no-such-image")
+        self.assertEqual(run.stdout, "")
+        self.assertIn("no rank was started", run.stderr)
+
+    def test_a_rank_beyond_its_memory_is_named(self):
+        run = self.peal("-n", "1", "--container-option=--memory=64m", "python3", "-c", "print(len(bytearray(10**9)))")
+        self.assertEqual(run.returncode, 137, run.stderr)
+        self.assertIn("memory", run.stdout + run.stderr)
+
+    def test_sigterm_reaches_the_program(self):
+        run = self.start("-n", "1", "sh", "-c", "trap 'echo ended; exit 5' TERM; echo begun; sleep 86400 & wait")
+        self.assertEqual(run.stdout.readline(), "[0] begun\n")
+        run.terminate()
+        self.assertIn("ended", run.communicate()[0])
+
+    def test_a_program_that_ignores_sigterm_is_killed_after_the_grace(self):
+        run = self.start("-n", "1", "--grace", "0.5", "sh", "-c", "trap '' TERM; echo begun; while :; do sleep 1; done")
+        self.assertEqual(run.stdout.readline(), "[0] begun\n")
+        run.terminate()
+        run.wait()
+
+
+class Kills(TestOfContainers):
+    """tearDown finds containers and processes that remain."""
+
+    def kill(self, host, text):
+        for pid in self.pids(host, text):
+            os.kill(pid, signal.SIGKILL)
+
+    def test_the_command_of_the_engine_is_killed(self):
+        run = self.start("-n", "2", *SLEEP)
+        self.await_pids(world.LAUNCHER, "podman-init -- sleep 86400", 2)
+        os.kill(self.pids(world.LAUNCHER, "podman run")[0], signal.SIGKILL)
+        run.wait()
+
+    def test_the_process_of_the_rank_is_killed(self):
+        run = self.start("-n", "2", *SLEEP)
+        self.await_pids(world.LAUNCHER, "podman-init -- sleep 86400", 2)
+        os.kill(self.pids(world.LAUNCHER, "peal container-rank")[0], signal.SIGKILL)
+        run.wait()
+
+    def test_the_guard_is_killed(self):
+        run = self.start("-n", "2", *SLEEP)
+        self.await_pids(world.LAUNCHER, "podman-init -- sleep 86400", 2)
+        self.kill(world.LAUNCHER, "rank-guard")
+        run.wait()
+
+    def test_the_launcher_is_killed(self):
+        run = self.start("-n", "2", *SLEEP)
+        self.await_pids(world.LAUNCHER, "podman-init -- sleep 86400", 2)
+        run.kill()
+        run.wait()
+
+    def test_the_launcher_and_the_guard_are_killed(self):
+        run = self.start("-n", "2", *SLEEP)
+        self.await_pids(world.LAUNCHER, "podman-init -- sleep 86400", 2)
+        guard, = self.pids(world.LAUNCHER, "rank-guard")
+        for pid in run.pid, guard:
+            os.kill(pid, signal.SIGKILL)
+        run.wait()
+
+    def test_an_agent_is_killed(self):
+        run = self.start("-n", "2", "-H", "node1:1,node2:1", *SLEEP)
+        for host in "node1", "node2":
+            self.await_pids(host, "podman-init -- sleep 86400")
+        self.kill("node1", "peal agent")
+        run.wait()
+
+    def test_the_guard_of_an_agent_is_killed(self):
+        run = self.start("-n", "2", "-H", "node1:1,node2:1", *SLEEP)
+        for host in "node1", "node2":
+            self.await_pids(host, "podman-init -- sleep 86400")
+        self.kill("node1", "rank-guard")
+        run.wait()
+
+
+if __name__ == "__main__":
+    if reason := images.why_not() or ssh_hosts.why_not():
+        print("SKIPPED:", reason)
+        sys.exit(images.SKIPPED)
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
