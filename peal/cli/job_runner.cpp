@@ -8,7 +8,9 @@
 #include "peal/base/printable.h"
 #include "peal/launch/jobs/job_folder.h"
 #include "peal/launch/kubernetes/kubernetes_runner.h"
+#include "peal/launch/slurm/slurm_runner.h"
 #include "peal/launch/submitted/launched_runner.h"
+#include "peal/launch/submitted/launcher_options.h"
 
 namespace peal::cli {
 namespace {
@@ -33,7 +35,12 @@ std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").
 
 std::unique_ptr<launch::Runner> make_runner(const launch::jobs::Submission& submission) {
   if (submission.runner == "kubernetes") return kubernetes_runner(submission);
-  if (submission.runner == "local" || submission.runner == "ssh") {
+  if (submission.runner == "slurm") {
+    const auto given = launch::submitted::decode_launcher_options(submission.runner_options);
+    return launch::slurm::make_slurm_runner(launch::jobs::jobs_directory(),
+                                            given.peal.empty() ? own_path() : given.peal);
+  }
+  if (submission.runner == "local" || submission.runner == "ssh" || submission.runner == "mpi") {
     return launch::submitted::make_launched_runner(launch::jobs::jobs_directory(), own_path());
   }
   throw Error(ErrorKind::kUsage,

@@ -19,6 +19,7 @@
 #include "peal/launch/jobs/job_id.h"
 #include "peal/launch/jobs/job_list.h"
 #include "peal/launch/kubernetes/manifests.h"
+#include "peal/launch/slurm/batch_script.h"
 #include "peal/launch/submitted/launcher_options.h"
 
 namespace peal::cli {
@@ -37,9 +38,10 @@ void check_runner_of(const SubmitRequest& request) {
                     "--dry-run",
                     fmt::join(launch::kRunnerNames, ", ")));
   }
-  const bool takes_hosts = request.to == "ssh";
+  const bool takes_hosts = request.to == "ssh" || request.to == "mpi";
   if (takes_hosts && request.hosts.empty()) {
-    throw wrong_runner("--to ssh needs hosts: name them with -H host1,host2 or --hostfile FILE");
+    throw wrong_runner(fmt::format(
+        "--to {} needs hosts: name them with -H host1,host2 or --hostfile FILE", request.to));
   }
   if (!takes_hosts && !request.hosts.empty()) {
     throw wrong_runner(fmt::format(
@@ -58,6 +60,10 @@ void check_runner_of(const SubmitRequest& request) {
 
 void check_job_for(const SubmitRequest& request) {
   if (request.to == "kubernetes") return;
+  if (request.to == "mpi" && !request.job.files.empty()) {
+    throw wrong_runner(
+        "--to mpi copies no files: leave out `files`, and use a folder that all hosts share");
+  }
   for (const launch::Role& role : request.job.roles) {
     if (role.image.empty()) continue;
     throw wrong_runner(fmt::format(
@@ -95,10 +101,11 @@ launch::Job placed(const SubmitRequest& request, const std::filesystem::path& he
   return job;
 }
 
-void tell_unused_fields(const launch::Job& job) {
-  for (const std::string& sentence : launch::kubernetes::unused_fields(job)) {
-    say(fmt::format("peal: {}\n", sentence));
-  }
+void tell_unused_fields(const SubmitRequest& request) {
+  std::vector<std::string> sentences;
+  if (request.to == "kubernetes") sentences = launch::kubernetes::unused_fields(request.job);
+  if (request.to == "slurm") sentences = launch::slurm::unused_fields(request.job);
+  for (const std::string& sentence : sentences) say(fmt::format("peal: {}\n", sentence));
 }
 
 /// Of a printed job: it is not submitted, so it has no random part.
@@ -114,9 +121,19 @@ std::string printed_manifests(const SubmitRequest& request) {
                                                         : manifests(request.job, options));
 }
 
+std::string printed_script(const SubmitRequest& request) {
+  const std::string id = launch::jobs::make_job_id(request.job.name, kExampleRandomPart);
+  return launch::slurm::batch_script(
+      request.job,
+      {.id = id,
+       .peal = request.peal_path.empty() ? own_path() : request.peal_path,
+       .folder = (launch::jobs::jobs_directory() / id).string()});
+}
+
 }  // namespace
 
 std::string printed(const SubmitRequest& request) {
+  if (request.to == "slurm") return printed_script(request);
   return request.to == "kubernetes" ? printed_manifests(request) : launch::print_job(request.job);
 }
 
@@ -129,7 +146,7 @@ int submit(const SubmitRequest& request) {
                         .runner_options = runner_options(request),
                         .directory = here,
                         .command_line = launch::jobs::without_secrets(request.command_line)};
-  if (is_kubernetes) tell_unused_fields(request.job);
+  tell_unused_fields(request);
   const auto runner = make_runner(submission);
   const launch::Job job = is_kubernetes ? request.job : placed(request, here);
   const JobFolder folder =
@@ -141,7 +158,8 @@ int submit(const SubmitRequest& request) {
                        .secret = is_kubernetes ? launch::make_job_context().job.secret : Secret()});
     submission = read_submission(folder);
     submission.engine_id = engine_id;
-    if (is_kubernetes) submission.launcher.reset();
+    const bool is_engine_responsible = is_kubernetes || request.to == "slurm";
+    if (is_engine_responsible) submission.launcher.reset();
     write(folder, submission);
   } catch (...) {
     launch::jobs::remove_job(folder);

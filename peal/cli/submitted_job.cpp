@@ -14,9 +14,10 @@ SubmittedJob::SubmittedJob(std::string_view text)
       runner_(make_runner(submission_)) {}
 
 launch::JobStatus SubmittedJob::status() const {
-  if (read_end(folder_)) return status_of(folder_);
+  // Slurm may know more about the end than the launcher.
+  if (submission_.runner != "slurm" && read_end(folder_)) return status_of(folder_);
   launch::JobStatus status = status_of_the_runner();
-  if (!submission_.launcher && has_ended(status.state)) {
+  if (!submission_.launcher && has_ended(status.state) && !read_end(folder_)) {
     write(folder_, launch::jobs::end_of(status, launch::jobs::wall_time_now()));
   }
   return status;

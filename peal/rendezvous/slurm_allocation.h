@@ -2,6 +2,7 @@
 // `peal run`, which starts ranks on all of them.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,12 +15,13 @@ struct AllocatedNode {
   std::string name;  // Slurm's name, which is not always the host name
   int tasks = 1;     // that the user has asked for
   int cpus = 1;
+  std::optional<int> component{};  // of a heterogeneous job; srun wants its number
   friend bool operator==(const AllocatedNode&, const AllocatedNode&) = default;
 };
 
 struct SlurmAllocation {
-  std::vector<AllocatedNode> nodes;
-  bool has_tasks = false;  // whether the user has asked for a number of tasks
+  std::vector<AllocatedNode> nodes;  // of a heterogeneous job: of all components, in their order
+  bool has_tasks = false;            // whether the user has asked for a number of tasks
   friend bool operator==(const SlurmAllocation&, const SlurmAllocation&) = default;
 };
 
@@ -27,5 +29,8 @@ struct SlurmAllocation {
 /// task already.
 /// Errors: usage for malformed lists.
 std::optional<SlurmAllocation> read_slurm_allocation(const Environment& environment);
+
+/// The component of each node of a heterogeneous job; of other jobs, none.
+std::map<std::string, int> components_of(const SlurmAllocation& allocation);
 
 }  // namespace peal::rendezvous

@@ -7,6 +7,7 @@ namespace peal::rendezvous {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Pair;
 
 using Variables = std::map<std::string, std::string>;
 
@@ -33,6 +34,24 @@ TEST(SlurmAllocationTest, AShellOfSallocHasThemToo) {
   ASSERT_TRUE(allocation);
   EXPECT_EQ(allocation->nodes.size(), 3U);
   EXPECT_FALSE(allocation->has_tasks);
+}
+
+TEST(SlurmAllocationTest, AHeterogeneousJobHasTheNodesOfItsComponentsInTheirOrder) {
+  Variables variables = kScript;
+  variables["SLURM_JOB_NODELIST"] = "n1";
+  variables["SLURM_HET_SIZE"] = "2";
+  variables["SLURM_JOB_NODELIST_HET_GROUP_0"] = "n9";
+  variables["SLURM_JOB_CPUS_PER_NODE_HET_GROUP_0"] = "8";
+  variables["SLURM_JOB_NODELIST_HET_GROUP_1"] = "n[2-3]";
+  variables["SLURM_TASKS_PER_NODE_HET_GROUP_1"] = "1,4";
+  const auto allocation = read_slurm_allocation(fixed_environment(variables));
+  ASSERT_TRUE(allocation);
+  EXPECT_THAT(allocation->nodes,
+              ElementsAre(AllocatedNode{"n9", 1, 8, 0},
+                          AllocatedNode{"n2", 1, 1, 1},
+                          AllocatedNode{"n3", 4, 1, 1}));
+  EXPECT_THAT(components_of(*allocation), ElementsAre(Pair("n2", 1), Pair("n3", 1), Pair("n9", 0)));
+  EXPECT_TRUE(components_of(*read_slurm_allocation(fixed_environment(kScript))).empty());
 }
 
 TEST(SlurmAllocationTest, ATaskOfSrunAndAnyOtherProcessHaveNone) {

@@ -45,6 +45,8 @@ constexpr Timeout kTick{200};
 constexpr Timeout kPatience{60'000};
 /// Open files of one rank: two pipe ends, and a reserve.
 constexpr long kFilesOfARank = 8;
+/// The most that a user may ask for by default (pipe-max-size in proc(5)).
+constexpr int kBytesOfThePipe = 1 << 20;
 constexpr long kFilesOfTheAgent = 64;
 
 /// A folder that does not exist is a problem of the host, which host_facts reports.
@@ -366,6 +368,8 @@ std::optional<std::string> take_files(AgentLink& link, const Begin& begin) {
 }  // namespace
 
 void serve_launcher(Fd in, Fd out, const std::string& version) {
+  // MPICH kills a program whose pipe for stdin is full.
+  ::fcntl(in.get(), F_SETPIPE_SZ, kBytesOfThePipe);
   const std::string banner = encode(Banner{.version = version});
   if (::write(out.get(), banner.data(), banner.size()) != std::ssize(banner)) return;
   AgentLink link(std::move(in), std::move(out), Clock::now());

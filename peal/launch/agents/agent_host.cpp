@@ -18,6 +18,8 @@
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/command.h"
 #include "peal/launch/start_process.h"
+#include "peal/net/resolve.h"
+#include "peal/net/socket.h"
 #include "peal/system/pipe.h"
 
 namespace peal::launch::agents {
@@ -28,6 +30,8 @@ constexpr std::size_t kMostErrors = 8192;
 constexpr std::size_t kMostBefore = 1 << 16;
 /// How long the engine's command may take to end after its connection has ended.
 constexpr Timeout kToEnd{1000};
+/// How long the name service may take.
+constexpr Timeout kToResolve{2000};
 
 double seconds(Timeout time) { return static_cast<double>(time.count()) / 1000.0; }
 
@@ -144,7 +148,20 @@ void AgentHost::take_answer() {
     return refuse(fmt::format("its agent sends {}", error.message()));
   }
   if (facts_.exit_code != 0) return refuse(facts_.problem);
+  if (engine_.engine == Engine::kMpi) find_addresses();
   state_ = State::kReady;
+}
+
+/// mpirun passes on no address on which the agent could rely. So the name of the host decides.
+void AgentHost::find_addresses() {
+  try {
+    const auto found = net::resolve(name_, 0, Deadline::after(kToResolve));
+    const std::string text = found.front().to_string();  // "10.0.0.7:0" or "[fe80::7]:0"
+    const bool is_ipv6 = text.starts_with('[');
+    facts_.address = text.substr(is_ipv6 ? 1 : 0, text.rfind(':') - (is_ipv6 ? 2 : 0));
+    facts_.launcher_address = net::own_address_towards(facts_.address);
+  } catch (const Error&) {  // a name that only mpirun knows: other hosts may have an address
+  }
 }
 
 void AgentHost::read_errors() {

@@ -72,6 +72,7 @@ class AgentHost final {
   void take_banner(TimePoint now);
   void send_files();
   void take_answer();
+  void find_addresses();
   void refuse(const std::string& problem);
   void lose(const std::string& problem);
   void end(State state, const std::string& problem);

@@ -2,6 +2,7 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -27,7 +28,8 @@ std::string last_line(const std::string& text) {
   std::string last;
   for (std::string_view line : split(text, '\n')) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
-    if (!line.empty()) last = line;
+    const bool is_ruler = line.find_first_not_of('-') == std::string_view::npos;  // of Open MPI
+    if (!is_ruler) last = line;
   }
   return printable_line(last);
 }
@@ -52,6 +54,24 @@ constexpr std::array kSshReasons = {
     SshReason{"Connection timed out", "it does not answer"},
 };
 
+constexpr std::array kMpiReasons = {
+    SshReason{"attempt to run as root",
+              "Open MPI refuses to run as root; set OMPI_ALLOW_RUN_AS_ROOT=1 and "
+              "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"},
+    SshReason{"orted: ", "the same Open MPI must be installed there, in the same folder"},
+    SshReason{"hydra_pmi_proxy: ", "the same MPICH must be installed there, in the same folder"},
+    SshReason{"execute an executable", "peal does not exist there; see --peal-path"},
+    SshReason{"execvp error", "peal does not exist there; see --peal-path"},
+    SshReason{"reading stdin too slowly", "MPICH has sent more than the agent could read"},
+};
+
+std::string_view mpi_meaning(const std::string& output) {
+  const auto found = std::ranges::find_if(kMpiReasons, [&](const SshReason& reason) {
+    return output.find(reason.line) != std::string::npos;
+  });
+  return found == kMpiReasons.end() ? "" : found->meaning;
+}
+
 std::string_view ssh_meaning(const std::string& output) {
   for (const SshReason& reason : kSshReasons) {
     if (output.find(reason.line) != std::string::npos) return reason.meaning;
@@ -73,6 +93,8 @@ std::string_view program_of(Engine engine) {
       return "ssh";
     case Engine::kSlurm:
       return "srun";
+    case Engine::kMpi:
+      return "mpirun";
   }
   return "";
 }
@@ -85,6 +107,8 @@ AddressSource addresses_of(Engine engine) {
       return AddressSource::kSsh;
     case Engine::kSlurm:
       return AddressSource::kSlurm;
+    case Engine::kMpi:
+      break;  // the launcher finds out: see AgentHost
   }
   return AddressSource::kNone;
 }
@@ -109,10 +133,18 @@ std::vector<std::string> agent_command(const EngineOptions& options, const std::
                  "--mem=0",
                  "--cpu-bind=none",
                  "--unbuffered"};  // slurmstepd would keep bytes until the next newline
-      command.insert(command.end(), options.options.begin(), options.options.end());
-      command.insert(command.end(), {options.peal, "agent"});
-      return command;
+      if (const auto found = options.components.find(host); found != options.components.end()) {
+        command.push_back(fmt::format("--het-group={}", found->second));
+      }
+      break;
+    case Engine::kMpi:
+      // These options mean the same to Open MPI and to MPICH. Without the last one, Open MPI binds
+      // the agent, and so all ranks of the host, to one core.
+      command = {"mpirun", "--host", host, "-n", "1", "--bind-to", "none"};
+      break;
   }
+  command.insert(command.end(), options.options.begin(), options.options.end());
+  command.insert(command.end(), {options.peal, "agent"});
   return command;
 }
 
@@ -132,7 +164,10 @@ std::string start_problem(const EngineOptions& options, int status, const std::s
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotExecutable) {
     return fmt::format("{} is not executable there", options.peal);
   }
-  if (options.engine == Engine::kSsh) {
+  if (options.engine == Engine::kMpi && !mpi_meaning(output).empty()) {
+    return std::string(mpi_meaning(output));
+  }
+  if (options.engine == Engine::kSsh || options.engine == Engine::kMpi) {
     if (const auto meaning = ssh_meaning(output); !meaning.empty()) {
       return fmt::format("{}{}", meaning, in_brackets(line));
     }

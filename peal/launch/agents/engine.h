@@ -1,8 +1,9 @@
 // How the launcher reaches a host. Here an engine is a command that runs another command on a host
-// and carries the standard input and output of that command: ssh, or srun inside an allocation of
-// Slurm. Pure functions. Called by agent_host.cpp.
+// and carries the standard input and output of that command: ssh, srun inside an allocation of
+// Slurm, or mpirun. Pure functions. Called by agent_host.cpp.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,15 +16,18 @@ enum class Engine : unsigned char {
   kThisMachine,  // the agent is a child of the launcher
   kSsh,          // OpenSSH's client, with the user's configuration
   kSlurm,        // srun in the allocation in which the launcher runs
+  kMpi,          // mpirun of Open MPI or MPICH, with the user's configuration
 };
 
-/// "ssh", "srun", "the agent"
+/// "ssh", "srun", "mpirun", "the agent"
 std::string_view program_of(Engine engine);
 
 struct EngineOptions {
   Engine engine = Engine::kSsh;
   std::string peal;                       // the path of the program peal on the hosts
   std::vector<std::string> options = {};  // for the engine's command, such as -p 2222
+  /// kSlurm: the component of each host in a heterogeneous job.
+  std::map<std::string, int> components = {};
   friend bool operator==(const EngineOptions&, const EngineOptions&) = default;
 };
 

@@ -21,6 +21,7 @@
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
 #include "peal/launch/job/rank_variables.h"
+#include "peal/launch/jobs/job_logs.h"
 #include "peal/launch/launcher.h"
 #include "peal/launch/outputs.h"
 #include "peal/launch/post_mortem.h"
@@ -42,29 +43,36 @@ void say(const std::string& text) {
   std::fflush(stdout);
 }
 
+rendezvous::SlurmAllocation allocation() {
+  auto found = rendezvous::read_slurm_allocation(process_environment());
+  if (found) return *std::move(found);
+  throw Error(ErrorKind::kUsage,
+              "this process is not the batch script of a job of Slurm; submit the job with "
+              "peal submit --to slurm");
+}
+
 agents::EngineOptions engine_of(const Job& job,
                                 const jobs::Submission& submission,
                                 const LauncherOptions& given) {
   agents::EngineOptions engine{.engine = agents::Engine::kThisMachine, .peal = given.peal};
   if (submission.runner == "ssh") engine.engine = agents::Engine::kSsh;
-  if (submission.runner == "slurm") engine.engine = agents::Engine::kSlurm;
+  if (submission.runner == "mpi") engine.engine = agents::Engine::kMpi;
+  if (submission.runner == "slurm") {
+    engine.engine = agents::Engine::kSlurm;
+    engine.components = rendezvous::components_of(allocation());
+  }
   if (engine.peal.empty()) engine.peal = std::filesystem::read_symlink("/proc/self/exe").string();
   const auto own = job.engine_options.find(submission.runner);
-  if (own != job.engine_options.end() && engine.engine == agents::Engine::kSsh) {
+  const bool is_for_sbatch = engine.engine == agents::Engine::kSlurm;
+  if (own != job.engine_options.end() && !is_for_sbatch) {
     engine.options = own->second;
   }
   return engine;
 }
 
 std::vector<HostSlots> nodes_of_the_allocation() {
-  const auto allocation = rendezvous::read_slurm_allocation(process_environment());
-  if (!allocation) {
-    throw Error(ErrorKind::kUsage,
-                "this process is not the batch script of a job of Slurm; submit the job with "
-                "peal submit --to slurm");
-  }
   std::vector<HostSlots> hosts;
-  for (const rendezvous::AllocatedNode& node : allocation->nodes) {
+  for (const rendezvous::AllocatedNode& node : allocation().nodes) {
     hosts.push_back({node.name, node.tasks});
   }
   return hosts;
@@ -135,13 +143,19 @@ class JobLauncher final : public AttemptedJob {
   const LauncherOptions given_;
   const Variables inherited_;
   const TimePoint start_ = Clock::now();
-  jobs::JobEnd end_;  // of the last attempt
+  const int first_attempt_;  // not 0 if Slurm has started this launcher again
+  jobs::JobEnd end_;         // of the last attempt
 };
 
 Variables inherited_variables() {
   Variables variables = without_those_of_a_rank(process_variables());
   remove_rank_variables(variables);
   return part_of(variables, agents::Part::kJob);
+}
+
+int next_attempt_of(const jobs::JobFolder& folder) {
+  const std::vector<int> earlier = jobs::attempts_of(folder);
+  return earlier.empty() ? 0 : earlier.back() + 1;
 }
 
 JobLauncher::JobLauncher(const jobs::JobFolder& folder, const std::string& version)
@@ -151,7 +165,8 @@ JobLauncher::JobLauncher(const jobs::JobFolder& folder, const std::string& versi
       version_(version),
       record_(folder),
       given_(decode_launcher_options(submission_.runner_options)),
-      inherited_(inherited_variables()) {}
+      inherited_(inherited_variables()),
+      first_attempt_(next_attempt_of(folder)) {}
 
 int JobLauncher::run_to_the_end() {
   int exit_code = 1;
@@ -228,7 +243,8 @@ agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {
           .patience = {.start = job_.start_timeout}};
 }
 
-AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int number) {
+AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int restarts) {
+  const int number = first_attempt_ + restarts;
   const ProcessPlan planned = plan(attempt.hosts, {});
   record_.begin(number, planned);
   const NewJobContext made = make_job_context();
@@ -331,7 +347,7 @@ AttemptEnd JobLauncher::report(LaunchReport& report,
 void JobLauncher::finish(int exit_code) {
   end_.exit_code = exit_code;
   end_.state = exit_code == 0 ? JobState::kSucceeded : JobState::kFailed;
-  if (exit_code == kCancelled && record_.is_cancelled()) {
+  if (exit_code == kCancelled && read_cancel_request(folder_)) {
     end_ = {.state = JobState::kCancelled,
             .reason = "a user has cancelled it",
             .exit_code = exit_code,

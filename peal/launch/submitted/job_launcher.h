@@ -14,9 +14,11 @@ namespace peal::launch::submitted {
 ///   |---|---|---|
 ///   | local | this machine | the launcher |
 ///   | ssh | those of LauncherOptions | ssh |
+///   | mpi | those of LauncherOptions | mpirun |
 ///   | slurm | the nodes of the allocation in which this process runs | srun |
-/// Writes the reports of the attempts to stdout, the output of the ranks to the folder, and the
-/// end record before it returns the exit code of the job:
+/// Slurm may start the launcher again after the loss of its node: then the attempts continue after
+/// those that have logs. Writes the reports of the attempts to stdout, the output of the ranks to
+/// the folder, and the end record before it returns the exit code of the job:
 ///   | end | exit code |
 ///   |---|---|
 ///   | all ranks, or those of the success role, have ended with 0 | 0 |

@@ -1,6 +1,8 @@
 #include "peal/launch/submitted/job_record.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -34,6 +36,8 @@ JobRecord::JobRecord(jobs::JobFolder folder) : folder_(std::move(folder)) {
   state_.started_at = state_.written_at = jobs::wall_time_now();
   write(folder_, state_);
   written_ = Clock::now();
+  std::error_code no_end;
+  std::filesystem::remove(folder_.end_file(), no_end);  // of an earlier start: the job runs again
 }
 
 void JobRecord::begin(int attempt, const ProcessPlan& plan) {

@@ -33,7 +33,6 @@ class JobRecord final : public LaunchWatch {
   void ended(const ProcessEnd& end) override;
   /// Returns whether a user has asked to cancel the job.
   bool look() override;
-  bool is_cancelled() const { return is_cancelled_; }
 
   /// "rank 3 (worker 2 on node1) was killed by SIGKILL"
   std::string describe(const ProcessEnd& end) const;

@@ -86,7 +86,7 @@ TEST_F(JobRecordTest, ARequestToCancelIsSeenOnce) {
   record.started();
   EXPECT_FALSE(record.look());
   ask_to_cancel(folder_);
-  look_until(record, [&] { return record.is_cancelled(); });
+  look_until(record, [&] { return record.look(); });
   EXPECT_EQ(status().state, JobState::kCancelling);
 }
 

@@ -1,0 +1,109 @@
+#include "peal/launch/slurm/slurm_runner.h"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "peal/base/error.h"
+#include "peal/launch/jobs/job_folder.h"
+#include "peal/launch/jobs/job_logs.h"
+#include "peal/launch/jobs/job_status.h"
+#include "peal/launch/slurm/batch_script.h"
+#include "peal/launch/slurm/slurm_commands.h"
+#include "peal/launch/slurm/slurm_state.h"
+
+namespace peal::launch::slurm {
+namespace {
+
+/// While logs are followed; each look starts a command of Slurm.
+constexpr auto kAskEvery = std::chrono::seconds(2);
+
+class SlurmRunner final : public Runner {
+ public:
+  SlurmRunner(std::filesystem::path directory, std::string peal)
+      : directory_(std::move(directory)), peal_(std::move(peal)) {}
+
+  std::string start(const Job& job, const StartOptions& options) override {
+    const jobs::JobFolder folder(directory_ / options.id);
+    return submit(
+        batch_script(job, {.id = options.id, .peal = peal_, .folder = folder.path().string()}));
+  }
+
+  JobStatus status(const std::string& id) override;
+  void logs(const std::string& id, const LogQuery& query, const LogSink& sink) override;
+  CancelResult cancel(const std::string& id) override;
+
+ private:
+  jobs::JobFolder find(const std::string& id) const {
+    return jobs::find_job_folder(directory_, id);
+  }
+
+  const std::filesystem::path directory_;
+  const std::string peal_;
+};
+
+/// Slurm forgets the job soon, and then only the record tells why it has ended.
+void add_to_the_end(const jobs::JobFolder& folder,
+                    const jobs::JobEnd& end,
+                    const JobStatus& status) {
+  if (!has_ended(status.state) || !end.engine_state.empty()) return;
+  jobs::JobEnd whole = jobs::end_of(status, end.ended_at);
+  whole.attempts = end.attempts;
+  write(folder, whole);
+}
+
+JobStatus without_an_answer(const jobs::JobRecords& records, const Error& error) {
+  JobStatus status = jobs::status_of(records, jobs::wall_time_now());
+  if (!has_ended(status.state)) status.reason = error.message();
+  return status;
+}
+
+JobStatus SlurmRunner::status(const std::string& id) {
+  const jobs::JobFolder folder = find(id);
+  // Slurm first: a job that has ended there has its records already.
+  std::optional<SlurmJob> job;
+  try {
+    job = decisive(ask(read_submission(folder).engine_id, id));
+  } catch (const Error& error) {
+    return without_an_answer(read_records(folder), error);
+  }
+  const jobs::JobRecords records = read_records(folder);
+  const JobStatus status = status_of(records, job, jobs::wall_time_now());
+  if (records.end) add_to_the_end(folder, *records.end, status);
+  return status;
+}
+
+void SlurmRunner::logs(const std::string& id, const LogQuery& query, const LogSink& sink) {
+  TimePoint next{};
+  bool ended = false;
+  read_logs(find(id), query, sink, [&] {
+    if (!ended && Clock::now() >= next) {
+      ended = has_ended(status(id).state);
+      next = Clock::now() + kAskEvery;
+    }
+    return ended;
+  });
+}
+
+CancelResult SlurmRunner::cancel(const std::string& id) {
+  const jobs::JobFolder folder = find(id);
+  const std::string number = read_submission(folder).engine_id;
+  if (ask(number, id).empty()) return CancelResult::kNoSuchJob;
+  const auto asked = read_cancel_request(folder);
+  const auto grace = read_job(folder).grace;
+  if (asked && jobs::wall_time_now() - asked->asked_at > grace) {
+    end_now(number);
+  } else {
+    ask_to_cancel(folder);  // so that the launcher knows why
+    ask_to_end(number);
+  }
+  return CancelResult::kCancelled;
+}
+
+}  // namespace
+
+std::unique_ptr<Runner> make_slurm_runner(std::filesystem::path directory, std::string peal) {
+  return std::make_unique<SlurmRunner>(std::move(directory), std::move(peal));
+}
+
+}  // namespace peal::launch::slurm

@@ -1,0 +1,211 @@
+#include "peal/launch/slurm/slurm_state.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "peal/base/parse_number.h"
+#include "peal/base/printable.h"
+#include "peal/base/split.h"
+
+namespace peal::launch::slurm {
+namespace {
+
+constexpr int kTimedOut = 124;  // as in job_launcher.h
+constexpr int kSignalBase = 128;
+
+/// An end that Slurm has decided.
+struct EngineEnd {
+  std::string_view state;
+  JobState becomes;
+  std::string_view sentence;
+};
+
+constexpr std::array kEngineEnds = {
+    EngineEnd{"TIMEOUT", JobState::kCancelled, "it ran longer than its time limit in Slurm"},
+    EngineEnd{"DEADLINE", JobState::kCancelled, "it did not end before its deadline in Slurm"},
+    EngineEnd{"NODE_FAIL", JobState::kFailed, "Slurm has lost a node of the job"},
+    EngineEnd{"BOOT_FAIL", JobState::kFailed, "Slurm could not boot a node of the job"},
+    EngineEnd{
+        "OUT_OF_MEMORY", JobState::kFailed, "the job has used more memory than it had asked for"},
+    EngineEnd{
+        "PREEMPTED", JobState::kFailed, "Slurm has ended it for a job with a higher priority"},
+    EngineEnd{"REVOKED", JobState::kFailed, "another cluster has started the job"},
+    EngineEnd{"CANCELLED", JobState::kCancelled, "Slurm was asked to end it"},
+};
+
+const EngineEnd* engine_end(std::string_view state) {
+  const auto found = std::ranges::find(kEngineEnds, state, &EngineEnd::state);
+  return found == kEngineEnds.end() ? nullptr : &*found;
+}
+
+bool is_one_of(std::string_view state, std::initializer_list<std::string_view> states) {
+  return std::ranges::find(states, state) != states.end();
+}
+
+/// "3:0", "0:9": the exit code and the signal.
+std::optional<int> read_exit_code(std::string_view text) {
+  const auto parts = split(text, ':');
+  if (parts.size() != 2) return std::nullopt;
+  const auto code = try_parse_number<int>(parts[0]);
+  const auto signal = try_parse_number<int>(parts[1]);
+  if (!code || !signal) return std::nullopt;
+  return *signal > 0 ? kSignalBase + *signal : *code;
+}
+
+/// The value of the first "name=value". Text of the user comes after these names in the line.
+std::string value(std::string_view line, std::string_view name) {
+  for (const std::string_view word : split(line, ' ')) {
+    if (word.starts_with(name) && word.substr(name.size()).starts_with('=')) {
+      return std::string(word.substr(name.size() + 1));
+    }
+  }
+  return "";
+}
+
+std::string asked(const jobs::CancelRequest& request) {
+  return fmt::format("{} has cancelled it on {}", printable(request.user), printable(request.host));
+}
+
+void end_nodes(JobStatus& status) {
+  for (NodeStatus& node : status.nodes) {
+    if (has_ended(node.state)) continue;
+    node.state = status.state;
+    node.reason = "it ended with the job";
+  }
+}
+
+JobStatus ended_by_slurm(const EngineEnd& end,
+                         const SlurmJob& job,
+                         const jobs::JobRecords& records,
+                         JobStatus status) {
+  const std::string first_failure = status.first_failure;
+  status.state = end.becomes;
+  status.reason = fmt::format("{} ({})", end.sentence, job.state);
+  status.first_failure.clear();
+  if (job.state == "CANCELLED") {
+    if (records.cancel) status.reason = asked(*records.cancel);
+  } else if (end.becomes == JobState::kCancelled) {
+    status.exit_code = kTimedOut;
+  } else {
+    status.first_failure = status.reason;
+    if (!first_failure.empty()) status.first_failure += "; " + first_failure;
+  }
+  end_nodes(status);
+  return status;
+}
+
+/// The launcher has ended, and has left no end.
+JobStatus without_an_end(const SlurmJob& job, const jobs::JobRecords& records, JobStatus status) {
+  status.exit_code = job.exit_code;
+  status.reason.clear();
+  status.first_failure.clear();
+  if (records.cancel) {
+    status.state = JobState::kCancelled;
+    status.reason = asked(*records.cancel);
+  } else if (job.exit_code == 0) {
+    status.state = JobState::kSucceeded;
+  } else {
+    status.state = JobState::kFailed;
+    status.reason = fmt::format(
+        "its launcher ended with exit code {} and has left no result: see launcher.log in the "
+        "folder of the job, which the nodes must reach too",
+        job.exit_code.value_or(1));
+    status.first_failure = status.reason;
+  }
+  end_nodes(status);
+  return status;
+}
+
+JobStatus waiting(const SlurmJob& job, const jobs::JobRecords& records) {
+  JobStatus status{.id = records.submission.id,
+                   .state = job.state == "PENDING" ? JobState::kQueued : JobState::kPreparing,
+                   .engine_state = job.state,
+                   .reason = "Slurm's reason: " + printable(job.reason)};
+  if (job.reason.empty()) status.reason.clear();
+  if (records.cancel) {
+    status.state = JobState::kCancelling;
+    status.reason = asked(*records.cancel);
+  }
+  return status;
+}
+
+JobStatus forgotten(const jobs::JobRecords& records, JobStatus status) {
+  status.state = JobState::kUnknown;
+  status.reason = "Slurm does not know it any more, and its launcher has left no result";
+  status.first_failure.clear();
+  if (records.cancel) {
+    status.state = JobState::kCancelled;
+    status.reason = asked(*records.cancel);
+    end_nodes(status);
+  }
+  return status;
+}
+
+/// Not of the launcher of an earlier start of the same job, before a requeue.
+bool has_present_state(const jobs::JobRecords& records) {
+  return records.state && records.launcher != jobs::Liveness::kGone;
+}
+
+}  // namespace
+
+std::vector<SlurmJob> read_scontrol(std::string_view text) {
+  std::vector<SlurmJob> jobs;
+  for (const std::string_view line : split(text, '\n')) {
+    SlurmJob job{.name = value(line, "JobName"),
+                 .state = value(line, "JobState"),
+                 .reason = value(line, "Reason"),
+                 .exit_code = read_exit_code(value(line, "ExitCode"))};
+    if (job.reason == "None") job.reason.clear();
+    if (!job.state.empty()) jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+std::vector<SlurmJob> read_sacct(std::string_view text) {
+  std::vector<SlurmJob> jobs;
+  for (const std::string_view line : split(text, '\n')) {
+    const auto fields = split(line, '|');
+    if (fields.size() != 3) continue;
+    // "CANCELLED by 1000"
+    jobs.push_back({.name = std::string(fields[0]),
+                    .state = std::string(split(fields[1], ' ').front()),
+                    .exit_code = read_exit_code(fields[2])});
+  }
+  return jobs;
+}
+
+std::optional<SlurmJob> decisive(const std::vector<SlurmJob>& components) {
+  if (components.empty()) return std::nullopt;
+  const auto ended = std::ranges::find_if(components, [](const SlurmJob& job) {
+    return job.state != "CANCELLED" && engine_end(job.state) != nullptr;
+  });
+  return ended == components.end() ? components.front() : *ended;
+}
+
+JobStatus status_of(const jobs::JobRecords& records,
+                    const std::optional<SlurmJob>& known,
+                    jobs::WallTime now) {
+  JobStatus status = jobs::status_of(records, now);
+  if (!known) return records.end ? status : forgotten(records, std::move(status));
+  const SlurmJob& job = *known;
+  status.engine_state = job.state;
+  if (const EngineEnd* end = engine_end(job.state)) {
+    return ended_by_slurm(*end, job, records, std::move(status));
+  }
+  if (is_one_of(job.state, {"PENDING", "CONFIGURING"})) return waiting(job, records);
+  if (records.end) return status;
+  if (is_one_of(job.state, {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT"})) {
+    if (has_present_state(records)) return status;
+    return waiting({.state = job.state, .reason = {}}, records);
+  }
+  if (is_one_of(job.state, {"COMPLETED", "FAILED"})) {
+    return without_an_end(job, records, std::move(status));
+  }
+  status.state = JobState::kUnknown;
+  status.reason = job.reason.empty() ? "" : "Slurm's reason: " + printable(job.reason);
+  return status;
+}
+
+}  // namespace peal::launch::slurm

@@ -1,0 +1,50 @@
+// What Slurm says about a job, and the status that follows from it together with the records of
+// the launcher. Pure. Called by slurm_runner.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "peal/launch/jobs/job_status.h"
+
+namespace peal::launch::slurm {
+
+/// A job, as Slurm describes it; of a heterogeneous job, a component.
+struct SlurmJob {
+  std::string name{};
+  std::string state{};             // "PENDING"
+  std::string reason{};            // "Resources"; empty: none
+  std::optional<int> exit_code{};  // of the batch script; 128+n for signal n
+  friend bool operator==(const SlurmJob&, const SlurmJob&) = default;
+};
+
+/// Reads the output of `scontrol show job -o NUMBER`: a line for each component.
+std::vector<SlurmJob> read_scontrol(std::string_view text);
+
+/// Reads the output of `sacct -X -n -P -o JobName,State,ExitCode -j NUMBER`.
+std::vector<SlurmJob> read_sacct(std::string_view text);
+
+/// The component that tells how the job is: one that Slurm has ended, else the first one. Nothing
+/// for an empty list.
+std::optional<SlurmJob> decisive(const std::vector<SlurmJob>& components);
+
+/// The first row that applies:
+/// | Slurm | records | state |
+/// |---|---|---|
+/// | TIMEOUT, DEADLINE | any | cancelled, with exit code 124 |
+/// | NODE_FAIL, BOOT_FAIL, OUT_OF_MEMORY, PREEMPTED, REVOKED | any | failed, by Slurm |
+/// | CANCELLED | any | cancelled |
+/// | PENDING, CONFIGURING | any | queued, preparing; cancelling, if asked |
+/// | any other, or nothing | an end | as recorded |
+/// | RUNNING, COMPLETING, SIGNALING, STAGE_OUT | a state of a launcher that is not gone | as
+/// recorded | | the same | other | preparing | | COMPLETED, FAILED | no end | by the exit code of
+/// the launcher; cancelled, if asked | | any other | any | unknown, with Slurm's word | | has
+/// forgotten the job | no end | cancelled, if asked; else unknown | `job`: nothing if Slurm has
+/// forgotten the job.
+JobStatus status_of(const jobs::JobRecords& records,
+                    const std::optional<SlurmJob>& job,
+                    jobs::WallTime now);
+
+}  // namespace peal::launch::slurm

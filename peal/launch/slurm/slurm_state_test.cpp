@@ -1,0 +1,140 @@
+#include "peal/launch/slurm/slurm_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace peal::launch::slurm {
+namespace {
+
+using jobs::JobRecords;
+using jobs::Liveness;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const jobs::WallTime kNow{std::chrono::hours(1000)};
+
+JobRecords records() { return {.submission = {.id = "mnist", .runner = "slurm"}}; }
+
+JobRecords running() {
+  JobRecords given = records();
+  given.state = jobs::LauncherState{.state = JobState::kRunning,
+                                    .nodes = {{.role = "worker", .state = JobState::kRunning}},
+                                    .written_at = kNow};
+  return given;
+}
+
+JobRecords failed() {
+  JobRecords given = running();
+  given.end = jobs::JobEnd{.exit_code = 9,
+                           .first_failure = "rank 1 ended with exit code 9",
+                           .nodes = {{.role = "worker", .state = JobState::kFailed}}};
+  return given;
+}
+
+JobRecords cancelled(JobRecords given) {
+  given.cancel = jobs::CancelRequest{.asked_at = kNow, .host = "login", .user = "ann"};
+  return given;
+}
+
+JobStatus status(const JobRecords& given, const std::string& state, const SlurmJob& more = {}) {
+  SlurmJob job = more;
+  job.state = state;
+  JobStatus result = status_of(given, job, kNow);
+  EXPECT_EQ(result.engine_state, state);
+  return result;
+}
+
+TEST(SlurmState, ReadsWhatScontrolWritesForEachComponent) {
+  EXPECT_THAT(read_scontrol(
+                  "JobId=2 HetJobId=2 HetJobOffset=0 JobName=mnist UserId=root(0) JobState=FAILED "
+                  "Reason=NonZeroExitCode ExitCode=3:0 Comment=JobState=x ExitCode=0:0\n"
+                  "JobId=3 JobName=mnist JobState=RUNNING Reason=None ExitCode=0:15\n"),
+              ElementsAre(SlurmJob{"mnist", "FAILED", "NonZeroExitCode", 3},
+                          SlurmJob{"mnist", "RUNNING", "", 143}));
+  EXPECT_TRUE(read_scontrol("").empty());
+}
+
+TEST(SlurmState, ReadsWhatSacctWrites) {
+  EXPECT_THAT(read_sacct("mnist|CANCELLED by 1000|0:15\n"),
+              ElementsAre(SlurmJob{"mnist", "CANCELLED", "", 143}));
+}
+
+TEST(SlurmState, AComponentThatSlurmHasEndedDecides) {
+  EXPECT_EQ(decisive({{"a", "RUNNING"}, {"a", "NODE_FAIL"}})->state, "NODE_FAIL");
+  EXPECT_EQ(decisive({{"a", "COMPLETED"}, {"a", "CANCELLED"}})->state, "COMPLETED");
+  EXPECT_FALSE(decisive({}));
+}
+
+TEST(SlurmState, AJobThatWaitsHasSlurmsReason) {
+  const JobStatus waiting = status(records(), "PENDING", {.reason = "Resources"});
+  EXPECT_EQ(waiting.state, JobState::kQueued);
+  EXPECT_EQ(waiting.reason, "Slurm's reason: Resources");
+  EXPECT_EQ(status(cancelled(records()), "PENDING").state, JobState::kCancelling);
+  EXPECT_EQ(status(records(), "CONFIGURING").state, JobState::kPreparing);
+}
+
+TEST(SlurmState, AJobThatWaitsAgainHasNoEarlierEnd) {
+  EXPECT_EQ(status(failed(), "PENDING", {.reason = "BeginTime"}).state, JobState::kQueued);
+}
+
+TEST(SlurmState, ARunningJobIsAsItsLauncherSays) {
+  EXPECT_EQ(status(running(), "RUNNING").state, JobState::kRunning);
+  EXPECT_EQ(status(running(), "RUNNING").nodes.size(), 1U);
+  EXPECT_EQ(status(records(), "RUNNING").state, JobState::kPreparing);
+  JobRecords earlier = running();
+  earlier.launcher = Liveness::kGone;
+  EXPECT_EQ(status(earlier, "RUNNING").state, JobState::kPreparing);
+}
+
+TEST(SlurmState, TheEndOfTheProgramIsTheLaunchersResult) {
+  const JobStatus ended = status(failed(), "FAILED", {.exit_code = 9});
+  EXPECT_EQ(ended.state, JobState::kFailed);
+  EXPECT_EQ(ended.exit_code, 9);
+  EXPECT_EQ(ended.first_failure, "rank 1 ended with exit code 9");
+}
+
+TEST(SlurmState, AFailureOfTheEngineIsNoFailureOfTheProgram) {
+  const JobStatus lost = status(running(), "NODE_FAIL");
+  EXPECT_EQ(lost.state, JobState::kFailed);
+  EXPECT_EQ(lost.first_failure, "Slurm has lost a node of the job (NODE_FAIL)");
+  EXPECT_EQ(lost.exit_code, std::nullopt);
+  EXPECT_EQ(lost.nodes.front().state, JobState::kFailed);
+  EXPECT_EQ(status(failed(), "OUT_OF_MEMORY").first_failure,
+            "the job has used more memory than it had asked for (OUT_OF_MEMORY); rank 1 ended with "
+            "exit code 9");
+}
+
+TEST(SlurmState, ATimeLimitCancelsTheJob) {
+  const JobStatus late = status(failed(), "TIMEOUT");
+  EXPECT_EQ(late.state, JobState::kCancelled);
+  EXPECT_EQ(late.exit_code, 124);
+  EXPECT_EQ(late.first_failure, "");
+}
+
+TEST(SlurmState, ACancelledJobNamesTheUserThatHasAsked) {
+  EXPECT_EQ(status(cancelled(running()), "CANCELLED").reason, "ann has cancelled it on login");
+  EXPECT_EQ(status(running(), "CANCELLED").reason, "Slurm was asked to end it (CANCELLED)");
+  EXPECT_EQ(status(cancelled(records()), "FAILED", {.exit_code = 143}).state, JobState::kCancelled);
+}
+
+TEST(SlurmState, ALauncherWithoutAResultIsAFailure) {
+  const JobStatus silent = status(records(), "FAILED", {.exit_code = 127});
+  EXPECT_EQ(silent.state, JobState::kFailed);
+  EXPECT_EQ(silent.exit_code, 127);
+  EXPECT_THAT(silent.first_failure, HasSubstr("exit code 127 and has left no result"));
+  EXPECT_EQ(status(records(), "COMPLETED", {.exit_code = 0}).state, JobState::kSucceeded);
+}
+
+TEST(SlurmState, AnUnknownWordIsShownAsItIs) {
+  EXPECT_EQ(status(running(), "SUSPENDED").state, JobState::kUnknown);
+  EXPECT_EQ(status(running(), "NEW_WORD").state, JobState::kUnknown);
+}
+
+TEST(SlurmState, OfAForgottenJobTheRecordsTellTheEnd) {
+  EXPECT_EQ(status_of(failed(), std::nullopt, kNow).exit_code, 9);
+  EXPECT_EQ(status_of(running(), std::nullopt, kNow).state, JobState::kUnknown);
+  EXPECT_EQ(status_of(cancelled(records()), std::nullopt, kNow).state, JobState::kCancelled);
+}
+
+}  // namespace
+}  // namespace peal::launch::slurm
