@@ -127,7 +127,7 @@ class Failures(JobTest):
 
     def test_what_was_found_out_is_in_the_status(self):
         run = self.stream({"roles": [role("no-such-program")]})
-        self.assertEqual(run.returncode, 127)
+        self.assertEqual(run.returncode, 127, run.stderr)
         status = self.status("job")
         self.assertEqual((status["state"], status["exit_code"]), ("failed", 127))
         self.assertIn("command not found", status["first_failure"])

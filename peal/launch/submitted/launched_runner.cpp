@@ -2,10 +2,15 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "peal/base/error.h"
 #include "peal/launch/jobs/job_folder.h"
 #include "peal/launch/jobs/job_logs.h"
 #include "peal/launch/jobs/job_status.h"
+#include "peal/launch/submitted/job_record.h"
 #include "peal/launch/submitted/start_launcher.h"
+#include "peal/system/own_file.h"
 
 namespace peal::launch::submitted {
 namespace {
@@ -17,10 +22,15 @@ class LaunchedRunner final : public Runner {
 
   std::string start(const Job& /*job*/, const StartOptions& options) override {
     const jobs::JobFolder folder(directory_ / options.id);
-    const jobs::LauncherProcess launcher = start_launcher(peal_, folder);
-    jobs::Submission submission = read_submission(folder);
-    submission.launcher = launcher;
-    write(folder, submission);
+    if (const auto launcher = start_launcher(peal_, folder)) {
+      jobs::Submission submission = read_submission(folder);
+      submission.launcher = launcher;
+      write(folder, submission);
+    } else if (!read_end(folder)) {
+      throw Error(ErrorKind::kResource,
+                  fmt::format("the launcher of the job has failed: {}",
+                              as_sentence(read_own_file(folder.launcher_log()))));
+    }
     return options.id;
   }
 

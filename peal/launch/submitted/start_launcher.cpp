@@ -55,7 +55,8 @@ class SpawnActions final {
 
 }  // namespace
 
-jobs::LauncherProcess start_launcher(const std::string& peal, const jobs::JobFolder& folder) {
+std::optional<jobs::LauncherProcess> start_launcher(const std::string& peal,
+                                                    const jobs::JobFolder& folder) {
   const std::string path = folder.launcher_log();
   const Fd log(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) throw system_error("cannot write " + printable(path), errno);
@@ -68,7 +69,11 @@ jobs::LauncherProcess start_launcher(const std::string& peal, const jobs::JobFol
   const int error = ::posix_spawn(
       &pid, peal.c_str(), actions.files(), actions.attributes(), words.data(), ::environ);
   if (error != 0) throw system_error("cannot execute " + printable(peal), error);
-  return jobs::process_record(pid);  // even if it has ended: nobody has awaited it
+  try {
+    return jobs::process_record(pid);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace peal::launch::submitted
