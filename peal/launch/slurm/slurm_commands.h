@@ -20,7 +20,8 @@ std::string submit(std::string_view script);
 std::vector<SlurmJob> ask(const std::string& number, const std::string& name);
 
 /// Ends a job that waits. Asks the launcher of a job that runs to end, which gives its ranks their
-/// grace. A job that has ended is not an error. Errors: resource (Slurm does not answer or refuses).
+/// grace. A job that has ended is not an error. Errors: resource (Slurm does not answer or
+/// refuses).
 void ask_to_end(const std::string& number);
 /// Ends all processes of the job by Slurm's own rules. Errors: as above.
 void end_now(const std::string& number);

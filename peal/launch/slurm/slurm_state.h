@@ -38,11 +38,12 @@ std::optional<SlurmJob> decisive(const std::vector<SlurmJob>& components);
 /// | CANCELLED | any | cancelled |
 /// | PENDING, CONFIGURING | any | queued, preparing; cancelling, if asked |
 /// | any other, or nothing | an end | as recorded |
-/// | RUNNING, COMPLETING, SIGNALING, STAGE_OUT | a state of a launcher that is not gone | as
-/// recorded | | the same | other | preparing | | COMPLETED, FAILED | no end | by the exit code of
-/// the launcher; cancelled, if asked | | any other | any | unknown, with Slurm's word | | has
-/// forgotten the job | no end | cancelled, if asked; else unknown | `job`: nothing if Slurm has
-/// forgotten the job.
+/// | RUNNING, COMPLETING, SIGNALING, STAGE_OUT | of a live launcher | as recorded |
+/// | the same | other | preparing |
+/// | COMPLETED, FAILED | no end | by the launcher's exit code; cancelled, if asked |
+/// | any other | any | unknown, with Slurm's word |
+/// | has forgotten the job | no end | cancelled, if asked; else unknown |
+/// `job`: nothing if Slurm has forgotten it.
 JobStatus status_of(const jobs::JobRecords& records,
                     const std::optional<SlurmJob>& job,
                     jobs::WallTime now);
