@@ -11,10 +11,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <span>
 #include <utility>
@@ -296,7 +294,9 @@ void Agent::send_records(const RecordOrder& order) {
                                  ? flights_.folder()
                                  : observe::round_folder_in(flights_.folder(), order.round);
   std::vector<Rank> ranks = order.ranks;
-  if (ranks.empty()) std::ranges::copy(std::views::keys(started_), std::back_inserter(ranks));
+  if (ranks.empty()) {
+    for (const auto& [rank, ends] : started_) ranks.push_back(rank);
+  }
   for (const Rank rank : ranks) {
     for (const std::string& path :
          {observe::flight_file_in(folder, rank), observe::end_file_in(folder, rank)}) {
