@@ -18,6 +18,10 @@ from slurm_cluster import SlurmCluster
 PEAL = pathlib.Path(sys.argv[1]).resolve()
 LONG = 100_000  # seconds: a rank that ends only because it is ended
 PATIENCE = 90  # seconds
+# Values that shells, Slurm and other engines change.
+NASTY = {"SPACES": "  a  b ", "QUOTES": """'"'"'""", "HOME_REFERENCE": "$HOME `id` $(id)", "BACKSLASH": "a\\nb\\",
+         "COMMA": "a,b,c", "NEWLINE": "a\nb\n", "COUNT": "64(x2)", "JSON": '{"a": [1, "b c"]}', "SEMICOLON": "a;b&c|d",
+         "EMPTY": "", "LONG": "x" * 100_000, "WITH.DOT": "dot", "UTF8": "ä€"}
 
 
 def wait_until(condition, what):
@@ -71,7 +75,8 @@ class Runner(unittest.TestCase):
     def test_a_job_runs_on_its_nodes_and_leaves_its_logs(self):
         job = self.submit("echo $SLURMD_NODENAME $RANK/$WORLD_SIZE")
         status = self.await_state(job, "succeeded")
-        self.assertEqual((status["engine_state"], status["exit_code"]), ("COMPLETED", 0))
+        self.assertEqual(status["exit_code"], 0)
+        wait_until(lambda: self.status(job)["engine_state"] == "COMPLETED", "seen by Slurm")
         logs = self.peal("logs", job).stdout
         self.assertIn("node1 0/2", logs)
         self.assertIn("node2 1/2", logs)
@@ -79,7 +84,8 @@ class Runner(unittest.TestCase):
     def test_the_first_failure_is_the_result_of_the_program(self):
         job = self.submit("[ $RANK = 0 ] || exit 9; sleep 100000")
         status = self.await_state(job, "failed")
-        self.assertEqual((status["engine_state"], status["exit_code"]), ("FAILED", 9))
+        self.assertEqual(status["exit_code"], 9)
+        wait_until(lambda: self.status(job)["engine_state"] == "FAILED", "seen by Slurm")
         self.assertRegex(status["first_failure"], r"rank 1 \(worker 1 on node2\) ended with exit code 9")
 
     def test_a_job_that_waits_has_a_reason_and_can_be_cancelled(self):
@@ -88,7 +94,8 @@ class Runner(unittest.TestCase):
         self.assertEqual((status["state"], status["engine_state"]), ("queued", "PENDING"))
         self.assertIn("JobHeldUser", status["reason"])
         self.assertEqual(self.peal("cancel", job).returncode, 0)
-        self.assertEqual(self.await_state(job, "cancelled")["engine_state"], "CANCELLED")
+        self.await_state(job, "cancelled")
+        wait_until(lambda: self.status(job)["engine_state"] == "CANCELLED", "seen by Slurm")
         self.assertEqual(self.peal("cancel", job).returncode, 0)
 
     def test_a_cancelled_job_gives_its_ranks_their_grace(self):
@@ -121,11 +128,29 @@ class Runner(unittest.TestCase):
         wait_until(lambda: "attempt 0" in self.peal("logs", job).stdout, "started")
         self.assertEqual(self.cluster.run(["scontrol", "requeue", self.number(job)]).returncode, 0)
         # Slurm lets a requeued job wait for two minutes.
+        self.await_state(job, "queued")
         wait_until(lambda: self.cluster.run(["scontrol", "update", f"JobId={self.number(job)}", "StartTime=now"])
                    .returncode == 0, "queued again")
         self.await_state(job, "succeeded")
         self.assertIn("attempt 1", self.peal("logs", job).stdout)
         self.assertIn("attempt 0", self.peal("logs", job, "--attempt", "0").stdout)
+
+    def test_values_arrive_byte_for_byte_and_are_in_no_command_line(self):
+        show = "import json, os, sys; print(json.dumps({n: os.environ.get(n) for n in sys.argv[1:]}))"
+        path = self.folder / "job.json"
+        path.write_text(json.dumps({"name": "values", "env": {**NASTY, "TOKEN": "a-hidden-value"}, "roles": [{
+            "name": "w", "command": [sys.executable, "-c", f"{show}; sys.stdout.flush(); import time; time.sleep({LONG})",
+                                     *NASTY]}]}))
+        job = self.peal("submit", path, "--to", "slurm").stdout.strip()
+        wait_until(lambda: self.peal("logs", job).stdout.endswith("\n"), "shown")
+        self.assertEqual(json.loads(self.peal("logs", job).stdout), NASTY)
+        for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                self.assertNotIn(b"a-hidden-value", line.read_bytes())
+            except OSError:
+                continue
+        self.peal("cancel", job)
+        self.await_state(job, "cancelled")
 
     def test_a_script_shows_no_value_of_the_job(self):
         job = self.submit("true", env={"TOKEN": "hidden-value"}, engine_options={"slurm": ["--hold"]})

@@ -329,6 +329,8 @@ AttemptEnd JobLauncher::report(LaunchReport& report,
                                const Flights& flights,
                                const std::string& id,
                                const LaunchOptions& options) {
+  // Slurm passes a request to cancel on as a signal, too.
+  if (report.signal != 0 && read_cancel_request(folder_)) report.was_cancelled = true;
   report.post_mortem = examine(report, flights.place(), id, options);
   say(describe(report));
   end_ = {.cause = cause_of(report)};
