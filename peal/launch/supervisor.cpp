@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace peal::launch {
@@ -121,9 +122,11 @@ void Supervisor::stop(int signal, SignalOrigin origin) {
   guard_->stop(signal, origin);
 }
 
+/// A request to end may come after the guard has ended: the stages only go forward.
 void Supervisor::note_stop() {
+  if (stage_ > Stage::kStopping) return;
   stage_ = Stage::kStopping;
-  killing_from_ = Clock::now() + grace_;
+  killing_from_ = std::min(killing_from_, Clock::now() + grace_);
 }
 
 EndedBy Supervisor::ender_of(int status, TimePoint now) const {
