@@ -34,7 +34,7 @@ class AgentGuard final : public Guard {
   void signal(Rank rank, int signal) override;
   std::string why_lost(Rank rank) const override;
 
-  /// The next change of a host; nothing if there is none. `try_next` finds them.
+  /// The next change of a host. Returns nothing if `try_next` has seen no further change.
   std::optional<HostNews> try_next_news();
 
  private:

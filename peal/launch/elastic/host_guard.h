@@ -45,7 +45,7 @@ class HostGuard : public Guard {
   virtual void connect(const std::string& host) = 0;
   /// Ends the connection. No event follows. Processes that still run there are ended.
   virtual void leave(const std::string& host) = 0;
-  /// The next change of a host; nothing if there is none. Call it after `try_next`, which returns
+  /// The next change of a host, or nothing. Call it after `try_next`, which returns
   /// the processes that were lost with a host.
   virtual std::optional<HostEvent> try_next_host() = 0;
   /// Removes the records of a round on all hosts with a private folder for them.
