@@ -48,7 +48,7 @@ bool ended_as_requested(const ProcessEnd& end) {
 bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
 
 std::string status_text(const ProcessEnd& end) {
-  const std::string text = describe_wait_status(end.status);
+  std::string text = describe_wait_status(end.status);
   if (!end.out_of_memory) return text;
   if (!end.out_of_memory->limit) return text + ": out of memory (of the machine)";
   const double mebibytes = static_cast<double>(end.out_of_memory->limit->value) / (1 << 20);

@@ -162,7 +162,7 @@ class ProcessTransport final : public Transport {
   }
 
   std::string describe_link(Rank peer) const {
-    const std::string link = far_data_->describe(peer);
+    std::string link = far_data_->describe(peer);
     if (!link.empty()) return link;
     const std::string mail = far_mail_->describe(peer);
     return mail.empty() ? "(no connection was needed so far)" : mail;

@@ -21,9 +21,9 @@
 namespace peal::launch::containers {
 namespace {
 
-std::string value_or(const Variables& variables, const char* name, std::string other) {
+std::string value_or(const Variables& variables, const char* name, const std::string& other) {
   const auto found = variables.find(name);
-  return found == variables.end() || found->second.empty() ? std::move(other) : found->second;
+  return found == variables.end() || found->second.empty() ? other : found->second;
 }
 
 /// A file without a name, for the output of a command: the caller need not read while it runs.

@@ -68,7 +68,7 @@ JobStatus SlurmRunner::status(const std::string& id) {
     return without_an_answer(read_records(folder), error);
   }
   const jobs::JobRecords records = read_records(folder);
-  const JobStatus status = status_of(records, job, jobs::wall_time_now());
+  JobStatus status = status_of(records, job, jobs::wall_time_now());
   if (records.end) add_to_the_end(folder, *records.end, status);
   return status;
 }
