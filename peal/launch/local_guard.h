@@ -26,6 +26,8 @@ class LocalGuard final : public Guard {
   bool has_ended() const override { return ended_; }
   void pass_on(int signal, SignalOrigin origin) override;
   void stop(int signal, SignalOrigin origin) override;
+  void ask_to_stop(int signal, SignalOrigin origin) override;
+  void warn() override;
   void kill() override;
   /// Needs Starts::kAlsoLater. The host does not count.
   void start(const RankCommand& command, int out, int err) override;

@@ -23,7 +23,7 @@
 namespace peal::launch::agents {
 
 /// The version of the messages: raise it with every change of the messages.
-inline constexpr int kProtocol = 4;
+inline constexpr int kProtocol = 5;
 
 /// The largest payload. A larger one is a mistake, or the peer is another program.
 inline constexpr Bytes kLongestFrame = 256_MiB;
@@ -47,6 +47,8 @@ enum class FrameKind : std::uint8_t {
   kSignal,     // SignalOrder: a signal to one rank
   kPassOn,     // SignalOrder: a signal to all ranks
   kStop,       // SignalOrder: the same, and ranks that remain after the grace are killed
+  kAsk,        // SignalOrder: as kStop, but see Guard::ask_to_stop
+  kWarn,       // sets the stop flags of all ranks
   kKill,       // all ranks are killed
   kCollect,    // RecordOrder: send records of the ranks
   kForget,     // RecordOrder: remove the records of a round, if their folder is private
