@@ -7,9 +7,12 @@ import pathlib
 import re
 import signal
 import sys
+import unittest
 
 import jobs
+import ssh_hosts
 from jobs import LONG, JobTest, environment_of, role, shell, wait_until
+from ssh_hosts import Host, SshHosts
 
 STOPPING = pathlib.Path(sys.argv[2]).resolve()
 FLAG = "PEAL_STOP_FLAG"
@@ -112,6 +115,16 @@ class Run(StopTest):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(run.stdout.count("ends after"), 2)
 
+    def test_workers_of_an_elastic_job_are_asked(self):
+        look = ("printf '\\001' | dd of=$PEAL_STOP_FLAG conv=notrunc 2> /dev/null; echo looks; until "
+                f"[ $(od -An -j4 -N4 -td4 $PEAL_STOP_FLAG) = {int(signal.SIGTERM)} ]; do sleep 0.05; done; echo asked")
+        run = self.start("run", "--min-np", 2, "-n", 2, "--grace", jobs.PATIENCE, "sh", "-c", look)
+        lines = [run.stdout.readline() for _ in range(2)]
+        self.assertTrue(all("looks" in line for line in lines), lines)
+        run.send_signal(signal.SIGTERM)
+        out, err = run.communicate(timeout=jobs.PATIENCE)
+        self.assertEqual((run.returncode, out.count("asked")), (0, 2), err)
+
     def test_a_warning_without_a_limit_is_an_error(self):
         run = self.peal("run", "-n", 1, "--warn-before", 5, "true", env={"SLURM_JOB_ID": ""})
         self.assertEqual(run.returncode, 2)
@@ -152,6 +165,31 @@ class Submitted(StopTest):
             run = self.peal("submit", self.write({"roles": [shell("true")], **fields}), "--to", "local")
             self.assertEqual(run.returncode, 2)
             self.assertIn("warn_before", run.stderr)
+
+
+class Hosts(StopTest):
+    @classmethod
+    def setUpClass(cls):
+        if ssh_hosts.why_not():
+            raise unittest.SkipTest(ssh_hosts.why_not())
+        cls.hosts = SshHosts([Host("node1"), Host("node2")], programs=[jobs.PEAL.parent, STOPPING.parent])
+        cls.addClassCleanup(cls.hosts.stop)
+
+    def submit_to_hosts(self, **fields):
+        job = {"roles": [role(STOPPING, self.folder / "checkpoint", nodes=2, ranks_per_node=2)], **fields}
+        return self.submit(job, to=("--to", "ssh", "-H", "node1:2,node2:2"))
+
+    def test_a_cancelled_job_saves(self):
+        job = self.submit_to_hosts(grace=f"{jobs.PATIENCE}s")
+        wait_until(lambda: self.logs(job).count("step 3") == 4, "training")
+        self.cancel(job)
+        self.assertEqual(self.end_of(job)["state"], "cancelled")
+        self.assert_same_step(self.logs(job), 4)
+
+    def test_a_warning_reaches_all_hosts(self):
+        job = self.submit_to_hosts(max_run_time=f"{LONG}s", warn_before=f"{LONG - 1}s")
+        self.assertEqual(self.end_of(job)["state"], "succeeded")
+        self.assertEqual(self.logs(job).count("ends after step"), 4)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """`peal submit --to slurm`, status, logs and cancel: a real cluster in namespaces (tests/engines), with three nodes.
 
-    runner_test.py PEAL
+    runner_test.py PEAL STOPPING    # STOPPING: the example program
 """
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
 import slurm_cluster
 from slurm_cluster import SlurmCluster
 
-PEAL = pathlib.Path(sys.argv[1]).resolve()
+PEAL, STOPPING = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
 LONG = 100_000  # seconds: a rank that ends only because it is ended
 PATIENCE = 90  # seconds
 # Values that shells, Slurm and other engines change.
@@ -155,6 +156,37 @@ class Runner(unittest.TestCase):
         self.peal("cancel", job)
         self.await_state(job, "cancelled")
 
+    def assert_same_step(self, text):
+        steps = re.findall(r"rank \d ends after step (\d+)", text)
+        self.assertEqual((len(steps), len(set(steps))), (2, 1), text)
+
+    def test_ranks_are_asked_to_stop_before_the_time_limit(self):
+        job = self.submit('exec "$STOPPING" "$FILE"', max_run_time="10h", warn_before="9h59m59s",
+                          env={"STOPPING": str(STOPPING), "FILE": str(self.folder / "checkpoint")})
+        status = self.await_state(job, "succeeded", "failed", "cancelled")
+        self.assertEqual((status["state"], status["exit_code"]), ("succeeded", 0), status)
+        self.assertIn("warned before its time limit", status["reason"])
+        self.assert_same_step(self.peal("logs", job).stdout)
+
+    def test_a_limit_that_only_slurm_knows_counts(self):
+        script = self.folder / "script.sh"
+        script.write_text('#!/bin/sh\nexec "$PEAL" run -n 2 --warn-before 599 "$STOPPING" "$FILE"\n')
+        out = self.folder / "out"
+        run = self.cluster.run(["sbatch", "--wait", "--nodes=2", "--ntasks-per-node=1", "--time=10", f"--output={out}".replace("%", "%%"),
+                                script], env={"PEAL": str(PEAL), "STOPPING": str(STOPPING), "FILE": str(self.folder / "checkpoint")})
+        self.assertEqual(run.returncode, 0, out.read_text())
+        self.assertIn("warned before the time limit", out.read_text())
+        self.assert_same_step(out.read_text())
+
+    def test_ranks_save_when_slurm_signals_the_nodes_as_at_a_preemption(self):
+        job = self.submit('exec "$STOPPING" "$FILE"', grace="60s",
+                          env={"STOPPING": str(STOPPING), "FILE": str(self.folder / "checkpoint")})
+        wait_until(lambda: self.peal("logs", job).stdout.count("step 3") == 2, "training")
+        self.assertEqual(self.cluster.run(["scancel", "--signal=TERM", self.number(job)]).returncode, 0)
+        status = self.await_state(job, "succeeded", "failed", "cancelled")
+        self.assertEqual(status["state"], "succeeded", status)
+        self.assert_same_step(self.peal("logs", job).stdout)
+
     def test_a_script_shows_no_value_of_the_job(self):
         job = self.submit("true", env={"TOKEN": "hidden-value"}, engine_options={"slurm": ["--hold"]})
         script = self.cluster.run(["scontrol", "write", "batch_script", self.number(job), "-"], stdout=subprocess.PIPE).stdout
@@ -176,4 +208,4 @@ if __name__ == "__main__":
     if slurm_cluster.why_not():
         print(slurm_cluster.why_not())
         sys.exit(slurm_cluster.SKIPPED)
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
