@@ -7,13 +7,14 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/config/config.h"
 #include "peal/config/launch_mark.h"
 
 namespace peal::launch {
 
 namespace {
 
-constexpr std::array<std::string_view, 12> kOfTheLauncher = {"RANK",
+constexpr std::array<std::string_view, 13> kOfTheLauncher = {"RANK",
                                                              "LOCAL_RANK",
                                                              "WORLD_SIZE",
                                                              "LOCAL_WORLD_SIZE",
@@ -24,6 +25,7 @@ constexpr std::array<std::string_view, 12> kOfTheLauncher = {"RANK",
                                                              "MASTER_PORT",
                                                              "PEAL_JOB",
                                                              "PEAL_LAUNCHED",
+                                                             kStopFlagVariable,
                                                              "PEAL_TERMINAL_WIDTH"};
 
 bool is_of_the_launcher(std::string_view name) {

@@ -44,6 +44,7 @@ void JobRecord::begin(int attempt, const ProcessPlan& plan) {
   state_.state = JobState::kPreparing;
   state_.reason = "its launcher connects with the hosts";
   state_.attempt = attempt;
+  was_warned_ = false;
   state_.nodes.clear();
   node_of_rank_.clear();
   running_.clear();
