@@ -17,14 +17,12 @@ import images
 import ssh_hosts
 import world
 from images import IMAGE, Containers
+from nasty_values import NASTY, SHOW
+from secret_places import CommandLines, assert_unseen
 from world import wait_until
 
 PEAL, FIRST, STEPS = (pathlib.Path(path).resolve() for path in sys.argv[1:4])
-NASTY = {"SPACES": "  a  b ", "QUOTES": """'"'"'""", "HOME_REFERENCE": "$HOME `id` $(id)", "BACKSLASH": "a\\nb\\",
-         "COMMA": "a,b,c", "NEWLINE": "a\nb\n", "COUNT": "64(x2)", "JSON": '{"a": [1, "b c"]}', "SEMICOLON": "a;b&c|d",
-         "EMPTY": "", "LONG": "x" * 100_000, "WITH.DOT": "dot", "UTF8": "ä€", "PATH": "/usr/bin:/bin:/of the job",
-         "LD_LIBRARY_PATH": "/of the job", "HASH": "# no comment"}
-SHOW = "import json, os, sys; print(json.dumps({n: os.environ.get(n) for n in sys.argv[1:]}))"
+VALUES = {**NASTY, "PATH": "/usr/bin:/bin:/of the job", "LD_LIBRARY_PATH": "/of the job"}
 SECRET = "0123456789abcdef" * 4
 SLEEP = ["sleep", "86400"]
 
@@ -84,16 +82,16 @@ class Runs(TestOfContainers):
 
     def test_variables_arrive_byte_for_byte(self):
         with tempfile.TemporaryDirectory() as folder:
-            options = [word for name in NASTY for word in ("-x", name)]
+            options = [word for name in VALUES for word in ("-x", name)]
             command = [PEAL, "run", "--no-prefix", "-n", "1", "--image", IMAGE, *options, "/usr/bin/python3", "-c",
-                       SHOW, *NASTY]
+                       SHOW, *VALUES]
             # A shell cannot set a name with a dot, and the commands of the world need their own PATH.
             script = pathlib.Path(folder, "start.py")
             script.write_text(f"import os\nos.execve({str(PEAL)!r}, {list(map(str, command))!r}, "
-                              f"{{**os.environ, **{NASTY!r}}})\n")
+                              f"{{**os.environ, **{VALUES!r}}})\n")
             run = self.hosts.run([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertEqual(json.loads(run.stdout), NASTY)
+        self.assertEqual(json.loads(run.stdout), VALUES)
 
     def test_variables_of_the_host_do_not_hide_those_of_the_image(self):
         run = self.peal("--no-prefix", "-n", "1", "sh", "-c", "echo $PATH $ONLY_HERE",
@@ -110,12 +108,12 @@ class Runs(TestOfContainers):
         run.wait()
 
     def test_the_secret_is_in_no_command_line_and_in_no_variable_of_a_container(self):
-        run = self.start("-n", "1", "sh", "-c", "cat $PEAL_SECRET_FILE | md5sum; exec sleep 86400",
-                         env={"PEAL_SECRET": SECRET})
-        self.assertIn("[0] ", run.stdout.readline())
+        with CommandLines() as lines:
+            run = self.start("-n", "1", "sh", "-c", "cat $PEAL_SECRET_FILE | md5sum; exec sleep 86400",
+                             env={"PEAL_SECRET": SECRET})
+            self.assertIn("[0] ", run.stdout.readline())
         name, = self.podman("ps", "--format={{.Names}}").split()
-        self.assertNotIn(SECRET, self.podman("inspect", name))
-        self.assertFalse([command for command in self.commands(world.LAUNCHER) if SECRET in command])
+        assert_unseen(self, [SECRET.encode()], lines, ["podman\0run"], texts={"inspect": self.podman("inspect", name)})
         mounts = json.loads(self.podman("inspect", "--format={{json .Mounts}}", name))
         source, = (pathlib.Path(one["Source"]) for one in mounts if one["Destination"] == "/run/peal-secret")
         self.assertEqual(source.parent.stat().st_mode & 0o077, 0)

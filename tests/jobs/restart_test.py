@@ -7,15 +7,15 @@ import collections
 import json
 import os
 import pathlib
-import re
 import signal
 import sys
 
 import jobs
-from jobs import LONG, NASTY, PATIENCE, JobTest, role, shell, wait_until
+from jobs import LONG, PATIENCE, JobTest, role, shell, wait_until
+from nasty_values import NASTY, SHOW
+from secret_places import CommandLines, assert_unseen
 
 FIRST = pathlib.Path(sys.argv[2]).resolve()
-SHOW = "import json, os, sys; print(json.dumps({n: os.environ.get(n) for n in sys.argv[1:]}))"
 PYTHON = sys.executable
 
 
@@ -208,22 +208,12 @@ class Variables(JobTest):
 
 class TheSecret(JobTest):
     def test_it_is_in_no_command_line_and_no_file(self):
-        job = self.submit({"roles": [shell(f"echo ready; {self.at_gate()}", nodes=2)]})
-        wait_until(lambda: self.logs(job).count("ready") == 2, "ready")
-        secrets = set()
-        for pid in self.processes():
-            secrets |= set(re.findall(rb"\0PEAL_SECRET=([^\0]*)", b"\0" + jobs.environment_of(pid)))
+        with CommandLines() as lines:
+            job = self.submit({"roles": [shell(f"echo ready; {self.at_gate()}", nodes=2)]})
+            wait_until(lambda: self.logs(job).count("ready") == 2, "ready")
+            secrets = self.secrets()
         self.assertEqual(len(secrets), 1)
-        secret = secrets.pop()
-        self.assertGreater(len(secret), 15)
-        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                self.assertNotIn(secret, path.read_bytes(), path)
-            except OSError:
-                pass  # the process has ended
-        for path in self.jobs.rglob("*"):
-            if path.is_file():
-                self.assertNotIn(secret, path.read_bytes(), path)
+        assert_unseen(self, secrets, lines, ["peal\0job"], [self.jobs], {"logs": self.logs(job)})
         self.open_gate()
         self.end_of(job)
 
