@@ -3,20 +3,16 @@
     mpi_test.py PEAL FIRST    # FIRST: a program that makes a group
 """
 import json
-import os
 import pathlib
-import shutil
-import socket
 import sys
 
 import jobs
 from jobs import LONG, JobTest, role, shell, wait_until
+from mpirun import HERE, TO_MPI, use_mpirun
 from nasty_values import NASTY, SHOW
 from secret_places import CommandLines, assert_unseen
 
 FIRST = pathlib.Path(sys.argv[2]).resolve()
-HERE = socket.gethostname()
-TO_MPI = ("--to", "mpi", "-H", f"{HERE}:4")
 
 
 class Mpirun:
@@ -25,16 +21,7 @@ class Mpirun:
 
     def setUp(self):
         super().setUp()
-        if not shutil.which(self.program):
-            self.skipTest(f"{self.program} is not installed")
-        # peal calls `mpirun`, as users do.
-        script = self.folder / "bin/mpirun"
-        script.parent.mkdir()
-        script.write_text(f'#!/bin/sh\nexec {self.program} "$@"\n')
-        script.chmod(0o755)
-        self.path("tmp").mkdir()
-        self.environment.update({"TMPDIR": str(self.path("tmp")), "PATH": f"{script.parent}:{os.environ['PATH']}",
-                                 "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+        use_mpirun(self, self.program)
 
     def test_ranks_make_a_group_and_the_job_ends_with_its_exit_code(self):
         run = self.stream({"roles": [role(FIRST, nodes=2, ranks_per_node=2)]}, to=TO_MPI)
