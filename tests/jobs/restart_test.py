@@ -13,7 +13,6 @@ import sys
 import jobs
 from jobs import LONG, PATIENCE, JobTest, role, shell, wait_until
 from nasty_values import NASTY, SHOW
-from secret_places import CommandLines, assert_unseen
 
 FIRST = pathlib.Path(sys.argv[2]).resolve()
 PYTHON = sys.executable
@@ -206,17 +205,7 @@ class Variables(JobTest):
         self.assertIn("[w-1] 0/1 0\n", run.stdout)
 
 
-class TheSecret(JobTest):
-    def test_it_is_in_no_command_line_and_no_file(self):
-        with CommandLines() as lines:
-            job = self.submit({"roles": [shell(f"echo ready; {self.at_gate()}", nodes=2)]})
-            wait_until(lambda: self.logs(job).count("ready") == 2, "ready")
-            secrets = self.secrets()
-        self.assertEqual(len(secrets), 1)
-        assert_unseen(self, secrets, lines, ["peal\0job"], [self.jobs], {"logs": self.logs(job)})
-        self.open_gate()
-        self.end_of(job)
-
+class Records(JobTest):
     def test_options_that_look_like_secrets_are_not_recorded(self):
         job = self.submit({"roles": [role("sh", "-c", "echo $0 $1")]}, "--", "--api-key=abc123", "--token", "def456")
         self.end_of(job)

@@ -15,7 +15,6 @@ import jobs
 import ssh_hosts
 from jobs import LONG, PATIENCE, JobTest, role, shell, wait_until
 from nasty_values import NASTY, SHOW
-from secret_places import CommandLines, assert_unseen
 from ssh_hosts import Fault, Host, SshHosts
 
 FIRST = pathlib.Path(sys.argv[2]).resolve()
@@ -95,18 +94,6 @@ class Runs(SshTest):
     def test_variables_of_a_login_are_those_of_the_host(self):
         run = self.stream({"roles": [shell("echo $HOME")]}, to=to("node1"))
         self.assertEqual(run.stdout, f"{self.hosts.home('node1')}\n", run.stderr)
-
-    def test_the_secret_is_in_no_command_line_and_no_file(self):
-        with CommandLines() as lines:
-            job = self.submit({"roles": [shell(f"echo ready; {self.at_gate()}", nodes=2)]}, to=to("node1", "node2"),
-                              env={"TOKEN": "tok-4711-tok"})
-            wait_until(lambda: self.logs(job).count("ready") == 2, "ready")
-            secrets = self.secrets()
-        self.assertEqual(len(secrets), 1)
-        assert_unseen(self, {*secrets, b"tok-4711-tok"}, lines, ["ssh\0", "agent"], [self.jobs, self.hosts.folder],
-                      {"calls of ssh": repr(self.hosts.ssh_calls()), "logs": self.logs(job)})
-        self.open_gate()
-        self.end_of(job)
 
     def test_one_connection_for_each_host(self):
         before = len(self.hosts.ssh_calls())

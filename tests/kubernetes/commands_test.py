@@ -3,14 +3,21 @@
     commands_test.py TOOL PEAL    # see cluster.py
 """
 import json
+import pathlib
 import subprocess
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
 import cluster
+from capabilities import shows
 from cluster import Cluster, two_roles
 from stand_in import PATIENCE, one_role, wait_for
 
 
 class Commands(Cluster):
+    runner = "kubernetes"
+    refuses = {"elastic": "the Kubernetes runner starts a fixed number: give one number"}
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -67,6 +74,10 @@ class Commands(Cluster):
         for name in names.split():
             self.assertIn(name.split("/")[1].replace(identifier, "job-000000"), printed)
         self.peal_says("cancel", identifier)
+
+    @shows("elastic")
+    def test_a_range_of_nodes_is_refused(self):
+        self.assertIn(self.refuses["elastic"], self.submit(one_role("true", nodes="1:2"), code=2))
 
     def test_a_job_that_the_cluster_refuses_leaves_nothing(self):
         path = self.cluster.folder / "submitted.json"

@@ -2,7 +2,6 @@
 
     runner_test.py PEAL
 """
-import json
 import pathlib
 import sys
 
@@ -10,15 +9,15 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "jobs"), str(TESTS / "engines")]
 import jobs
 import slurm_cluster
+from capabilities import shows
 from jobs import LONG, JobTest, role, shell, wait_until
-from nasty_values import NASTY, SHOW
-from secret_places import CommandLines, assert_unseen
 from slurm_cluster import SlurmCluster
 
 SLURM = ("--to", "slurm")
 
 
 class Runner(JobTest):
+    runner = "slurm"
     prefix = "it's 50%j $HOME "  # which a shell and Slurm would read otherwise
 
     @classmethod
@@ -96,6 +95,7 @@ class Runner(JobTest):
         for line in (r"master node\d 0", r"worker node\d 1", r"worker node\d 2"):
             self.assertRegex(logs, line)
 
+    @shows("requeue")
     def test_a_requeued_job_continues_its_attempts(self):
         job = self.submit_nodes(f"echo attempt $PEAL_ATTEMPT; [ $PEAL_ATTEMPT = 1 ] || sleep {LONG}")
         self.await_state(job, "running")
@@ -105,29 +105,6 @@ class Runner(JobTest):
         wait_until(lambda: self.has_succeeded_without_the_wait(job), "succeeded")
         self.assertIn("attempt 1", self.logs(job))
         self.assertIn("attempt 0", self.logs(job, "--attempt", "0"))
-
-    def test_values_arrive_byte_for_byte(self):
-        job = self.submit({"env": NASTY, "roles": [role(sys.executable, "-c", SHOW, *NASTY)]}, to=SLURM)
-        self.assertEqual(self.end_of(job)["state"], "succeeded")
-        self.assertEqual(json.loads(self.logs(job)), NASTY)
-
-    def test_the_secret_and_values_are_where_nobody_else_can_read_them(self):
-        with CommandLines() as lines:
-            job = self.submit_nodes(f"echo ready; {self.at_gate()}", env={"TOKEN": "a-value-of-the-job"})
-            wait_until(lambda: self.logs(job).count("ready") == 2, "ready")
-            secrets = self.secrets()
-        self.assertEqual(len(secrets), 1)
-        number = self.number(job)
-        texts = {"script": self.of_slurm("scontrol", "write", "batch_script", number, "-"),
-                 "job": self.of_slurm("scontrol", "show", "job", "-d", number),
-                 "steps": self.of_slurm("scontrol", "show", "step"),
-                 "status": json.dumps(self.status(job)), "logs": self.logs(job)}
-        self.assertIn("peal job", texts["script"])
-        # The folder of the cluster has Slurm's state, its spool and its logs.
-        assert_unseen(self, secrets, lines, ["sbatch", "srun"], [self.jobs, self.cluster.folder], texts,
-                      private=[b"a-value-of-the-job"])
-        self.open_gate()
-        self.assertEqual(self.end_of(job)["state"], "succeeded")
 
     def test_slurm_says_why_a_job_is_refused(self):
         run = self.peal("submit", self.write({"roles": [role("true")], "engine_options": {"slurm": ["--partition=nope"]}}),
