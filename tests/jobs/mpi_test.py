@@ -1,4 +1,4 @@
-"""`peal submit --to mpi`: the launcher starts an agent by mpirun. On this machine, by Open MPI and by MPICH.
+"""`peal submit --to mpi` and `peal run --launcher mpi`: the launcher starts an agent by mpirun. On this machine, by Open MPI and by MPICH.
 
     mpi_test.py PEAL FIRST    # FIRST: a program that makes a group
 """
@@ -42,6 +42,12 @@ class Mpirun:
         run = self.stream({"roles": [shell("[ $RANK != 1 ] || exit 9; sleep 100000", nodes=2)]}, to=TO_MPI)
         self.assertEqual(run.returncode, 9, run.stderr)
         self.assertIn(f"rank 1 (w 1 on {HERE}) ended with exit code 9", run.stderr)
+        self.assert_no_process()
+
+    def test_peal_run_starts_its_agents_by_mpirun(self):
+        run = self.peal("run", "-n", 4, "--launcher", "mpi", "-H", f"{HERE}:4", FIRST)
+        self.assertEqual((run.returncode, sorted(run.stdout.splitlines())),
+                         (0, [f"[{HERE}:{rank}] rank {rank} has 12" for rank in range(4)]), run.stderr)
         self.assert_no_process()
 
     def test_values_arrive_byte_for_byte_and_are_in_no_command_line(self):
