@@ -111,6 +111,16 @@ class JobTest(unittest.TestCase):
         """The job to its end, in the foreground."""
         return self.peal("submit", self.write(job), *to, "--stream-logs", *options, **popen)
 
+    def stream_with_paths(self, to):
+        """A job whose roles have the same command, and other folders in their PATH."""
+        for name in ("a", "b"):
+            tool = self.folder / name / "tool"
+            tool.parent.mkdir()
+            tool.write_text(f"#!/bin/sh\necho the tool of {name}\n")
+            tool.chmod(0o755)
+        return self.stream({"roles": [role("tool", name=name, env={"PATH": f"{self.folder / name}:/usr/bin:/bin"})
+                                      for name in ("a", "b")]}, to=to)
+
     def status(self, job):
         run = self.peal("status", "--json", job)
         self.assertEqual(run.returncode, 0, run.stderr)

@@ -23,6 +23,7 @@ class Runner(JobTest):
     of_role = {}  # fields that each role needs
     waits = {}    # fields of a job that does not start, or not again
     refuses = {}
+    like_it = None  # options of `peal run` by which it starts ranks in the same way
     programs = ()  # parts of command lines by which the job starts
     ends_sessions = True  # also processes of a rank that have left its session
 
@@ -52,6 +53,7 @@ IN_A_PAUSE = {"restarts": {"most": 1, "first_pause": "1h", "longest_pause": "1h"
 class Local(Runner):
     runner = "local"
     to = ("--to", "local")
+    like_it = ()
     waits = IN_A_PAUSE
     refuses = {"images": "--to local starts no containers yet"}
     programs = ("peal\0job",)
@@ -60,6 +62,7 @@ class Local(Runner):
 class Ssh(Runner):
     runner = "ssh"
     to = ("--to", "ssh", "-H", "node1:2,node2:2")
+    like_it = ("--launcher", "ssh", "-H", "node1:2,node2:2")
     waits = IN_A_PAUSE
     refuses = {"images": "--to ssh starts no containers yet"}
     programs = ("ssh\0", "agent")
@@ -107,6 +110,7 @@ class Slurm(Runner):
 class Mpirun(Ssh):
     """mpirun reaches the hosts by ssh, too."""
     to = ("--to", "mpi", "-H", "node1:2,node2:2")
+    like_it = ("--launcher", "mpi", "-H", "node1:2,node2:2")
     refuses = {"files": "--to mpi copies no files", "images": "--to mpi starts no containers yet"}
     program = None
 

@@ -51,6 +51,14 @@ class EachRunner:
         for rank in range(4):
             self.assertIn(f"rank {rank} has 12\n", run.stdout)
 
+    def test_peal_run_starts_such_ranks_too(self):
+        if self.like_it is None:
+            self.skipTest(f"peal run does not start ranks as --to {self.runner} does")
+        run = self.peal("run", "-n", 4, *self.like_it, FIRST)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for rank in range(4):
+            self.assertRegex(run.stdout, rf"rank {rank} has 12\n")
+
     @shows("exit code of the first failure")
     def test_the_first_failure_is_named_and_gives_the_exit_code(self):
         run = self.run_to_end({"grace": "1s", "roles": [self.shell(f"[ $RANK != 1 ] || exit 9; sleep {LONG}", nodes=2)]})

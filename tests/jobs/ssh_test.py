@@ -78,6 +78,11 @@ class Runs(SshTest):
         self.assertEqual((run.returncode, sorted(run.stdout.splitlines())),
                          (0, ["[w-0] rank 0 has 6", "[w-1] rank 1 has 6"]), run.stderr)
 
+    def test_the_path_of_a_role_finds_its_command(self):
+        run = self.stream_with_paths(to=to("node1", "node2"))
+        self.assertEqual((run.returncode, sorted(run.stdout.splitlines())),
+                         (0, ["[a-0] the tool of a", "[b-0] the tool of b"]), run.stderr)
+
     def test_peal_run_on_each_host_makes_one_world(self):
         run = self.stream({"roles": [role(jobs.PEAL, "run", "-n", 2, FIRST, nodes=2)]}, to=to("node1", "node2"))
         self.assertEqual(run.returncode, 0, run.stderr)
