@@ -28,8 +28,6 @@ namespace {
 
 using launch::agents::Engine;
 
-constexpr double kLongestGrace = 86'400;          // seconds: a day
-constexpr double kLongestTimeLimit = 31'536'000;  // a year
 /// Hosts may have to pull an image before they answer.
 constexpr Timeout kPullLimit{600'000};
 
@@ -103,18 +101,6 @@ launch::Binding parse_binding(const std::string& text) {
   throw Error(ErrorKind::kUsage, fmt::format("--bind \"{}\": it takes cores or none", text));
 }
 
-Timeout parse_seconds(const char* option, const std::string& text, double longest) {
-  const auto seconds = try_parse_number<double>(text);
-  if (seconds && *seconds >= 0 && *seconds <= longest) {  // false for NaN
-    return Timeout(static_cast<Timeout::rep>(*seconds * 1000));
-  }
-  throw Error(ErrorKind::kUsage,
-              fmt::format("{} {}: it takes seconds from 0 to {}, as in 0.5",
-                          option,
-                          quoted_beginning(text),
-                          longest));
-}
-
 }  // namespace
 
 RunCommand::RunCommand(CLI::App& app, launch::Labels labels, const launch::Wording& wording)
@@ -162,7 +148,11 @@ void RunCommand::add_options() {
   run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
       ->type_name("cores|none");
   run_->add_option(
-          "--timeout", time_limit_, "End the ranks after this time; the exit code is then 124")
+          "--timeout", limits_.timeout, "End the ranks after this time; the exit code is then 124")
+      ->type_name("SECONDS");
+  run_->add_option("--warn-before",
+                   limits_.warn_before,
+                   "Ask the ranks to stop this time before --timeout, or before Slurm ends the job")
       ->type_name("SECONDS");
   run_->add_option("--launcher",
                    launcher_,
@@ -184,7 +174,8 @@ void RunCommand::add_options() {
       ->type_name("OPTION")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  run_->add_option("--grace", grace_, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
+  run_->add_option(
+          "--grace", limits_.grace, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
       ->type_name("SECONDS");
 }
 
@@ -296,7 +287,7 @@ RunRequest RunCommand::request() const {
   options.hosts = hosts_of(settings);
   auto elastic = arguments.options(settings);
   if (elastic) refuse_in_elastic_job("--inject", faults_, "kill workers");
-  if (elastic) refuse_in_elastic_job("--timeout", time_limit_, "use timeout(1)");
+  if (elastic) refuse_in_elastic_job("--timeout", limits_.timeout, "use timeout(1)");
   const auto launcher = parse_launcher(launcher_);
   const bool is_in_allocation = take_allocation(settings, torchrun, elastic, options);
   check_hosts_of_launcher(launcher_,
@@ -311,10 +302,7 @@ RunRequest RunCommand::request() const {
   set_output(settings, options);
   set_node(torchrun, settings, elastic.has_value(), options);
   options.binding = parse_binding(binding_);
-  options.grace = parse_seconds("--grace", grace_, kLongestGrace);
-  if (!time_limit_.empty()) {
-    options.time_limit = parse_seconds("--timeout", time_limit_, kLongestTimeLimit);
-  }
+  set_time_limits(limits_, options);
   check(options);
   hide_output(torchrun, elastic.has_value(), options);
   RunRequest request;

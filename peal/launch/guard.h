@@ -37,6 +37,11 @@ class Guard {
   virtual void pass_on(int signal, SignalOrigin origin) = 0;
   /// Passes `signal` on, and kills the processes that remain after the grace.
   virtual void stop(int signal, SignalOrigin origin) = 0;
+  /// The same, but a rank that looks at its stop flag (system/stop_flag.h) gets the flag instead of
+  /// SIGTERM, so that it can save first.
+  virtual void ask_to_stop(int signal, SignalOrigin origin) = 0;
+  /// Sets the stop flags of all processes, also of those that start later.
+  virtual void warn() = 0;
   virtual void kill() = 0;
 
   /// Starts one more process, on `command.host`. `out` and `err` are pipe ends for its output; the

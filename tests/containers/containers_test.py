@@ -1,6 +1,8 @@
 """`peal run --image`: ranks in real containers of podman, on this machine and on hosts with agents.
 
-    containers_test.py PEAL FIRST STEPS    # the program peal, a program that makes a group, one that runs until killed
+    containers_test.py PEAL FIRST STEPS STOPPING
+
+FIRST makes a group, STEPS runs until it is killed, and STOPPING until it is asked to stop.
 """
 import json
 import os
@@ -22,7 +24,7 @@ from nasty_values import NASTY, SHOW
 from secret_places import CommandLines, assert_unseen
 from world import wait_until
 
-PEAL, FIRST, STEPS = (pathlib.Path(path).resolve() for path in sys.argv[1:4])
+PEAL, FIRST, STEPS, STOPPING = (pathlib.Path(path).resolve() for path in sys.argv[1:5])
 VALUES = {**NASTY, "PATH": "/usr/bin:/bin:/of the job", "LD_LIBRARY_PATH": "/of the job"}
 SECRET = "0123456789abcdef" * 4
 SLEEP = ["sleep", "86400"]
@@ -186,6 +188,18 @@ class Ends(TestOfContainers):
         run.terminate()
         self.assertIn("ended", run.communicate()[0])
 
+    def test_ranks_are_asked_to_stop_whatever_their_user(self):
+        for options in [], ["--container-option=--user=1234:1234"]:
+            with self.subTest(options=options):
+                run = self.start("-n", "2", "--grace", "60", *options, STOPPING, "/tmp/checkpoint")
+                lines = [run.stdout.readline() for _ in range(2)]
+                self.assertTrue(all("step 3" in line for line in lines), lines)
+                run.terminate()
+                out, err = run.communicate()
+                self.assertEqual(run.returncode, 0, err)
+                steps = re.findall(r"ends after step (\d+)", out)
+                self.assertEqual((len(steps), len(set(steps))), (2, 1), out)
+
     def test_a_program_that_ignores_sigterm_is_killed_after_the_grace(self):
         run = self.start("-n", "1", "--grace", "0.5", "sh", "-c", "trap '' TERM; echo begun; while :; do sleep 1; done")
         self.assertEqual(run.stdout.readline(), "[0] begun\n")
@@ -251,4 +265,4 @@ if __name__ == "__main__":
     if reason := images.why_not() or ssh_hosts.why_not():
         print("SKIPPED:", reason)
         sys.exit(images.SKIPPED)
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])

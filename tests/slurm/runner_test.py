@@ -1,6 +1,6 @@
 """`peal submit --to slurm`, status, logs and cancel: a real cluster in namespaces (tests/engines), with three nodes.
 
-    runner_test.py PEAL
+    runner_test.py PEAL STOPPING    # STOPPING: the example program
 """
 import datetime
 import pathlib
@@ -15,6 +15,7 @@ from capabilities import shows
 from jobs import LONG, JobTest, role, shell, wait_until
 from slurm_cluster import SlurmCluster
 
+STOPPING = pathlib.Path(sys.argv[2]).resolve()
 SLURM = ("--to", "slurm")
 
 
@@ -110,6 +111,40 @@ class Runner(JobTest):
         wait_until(lambda: self.has_succeeded_without_the_wait(job), "succeeded")
         self.assertIn("attempt 1", self.logs(job))
         self.assertIn("attempt 0", self.logs(job, "--attempt", "0"))
+
+    def assert_same_step(self, text):
+        steps = re.findall(r"rank \d ends after step (\d+)", text)
+        self.assertEqual((len(steps), len(set(steps))), (2, 1), text)
+
+    def submit_stopping(self, **fields):
+        return self.submit_nodes('exec "$STOPPING" "$FILE"', env={"STOPPING": str(STOPPING), "FILE": str(self.path("checkpoint"))},
+                                 **fields)
+
+    def test_ranks_are_asked_to_stop_before_the_time_limit(self):
+        job = self.submit_stopping(max_run_time="10h", warn_before="9h59m59s")
+        status = self.end_of(job)
+        self.assertEqual((status["state"], status["exit_code"]), ("succeeded", 0), status)
+        self.assertIn("warned before its time limit", status["reason"])
+        self.assert_same_step(self.logs(job))
+
+    def test_a_limit_that_only_slurm_knows_counts(self):
+        script = self.path("script.sh")
+        script.write_text('#!/bin/sh\nexec "$PEAL" run -n 2 --warn-before 599 "$STOPPING" "$FILE"\n')
+        out = self.path("out")
+        run = self.cluster.run(["sbatch", "--wait", "--nodes=2", "--ntasks-per-node=1", "--time=10",
+                                f"--output={out}".replace("%", "%%"), script],
+                               env={"PEAL": str(jobs.PEAL), "STOPPING": str(STOPPING), "FILE": str(self.path("checkpoint"))})
+        self.assertEqual(run.returncode, 0, out.read_text())
+        self.assertIn("warned before the time limit", out.read_text())
+        self.assert_same_step(out.read_text())
+
+    def test_ranks_save_when_slurm_signals_the_nodes_as_at_a_preemption(self):
+        job = self.submit_stopping(grace="60s")
+        wait_until(lambda: self.logs(job).count("step 3") == 2, "training")
+        self.of_slurm("scancel", "--signal=TERM", self.number(job))
+        status = self.end_of(job)
+        self.assertEqual(status["state"], "succeeded", status)
+        self.assert_same_step(self.logs(job))
 
     def test_slurm_says_why_a_job_is_refused(self):
         run = self.peal("submit", self.write({"roles": [role("true")], "engine_options": {"slurm": ["--partition=nope"]}}),

@@ -175,6 +175,10 @@ void Agent::handle(const Frame& frame) {
     }
     case FrameKind::kStop:
       return supervisor_.stop(decode_signal(frame.payload).signal, SignalOrigin::kProcess);
+    case FrameKind::kAsk:
+      return supervisor_.ask_to_stop(decode_signal(frame.payload).signal, SignalOrigin::kProcess);
+    case FrameKind::kWarn:
+      return supervisor_.guard().warn();
     case FrameKind::kKill:
       return supervisor_.guard().kill();
     case FrameKind::kCollect:

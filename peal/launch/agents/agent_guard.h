@@ -28,6 +28,8 @@ class AgentGuard final : public Guard {
   int orders() const override { return -1; }         // the connections have queues
   void pass_on(int signal, SignalOrigin origin) override;
   void stop(int signal, SignalOrigin origin) override;
+  void ask_to_stop(int signal, SignalOrigin origin) override;
+  void warn() override { send_to_all(FrameKind::kWarn, 0); }
   void kill() override;
   /// `command.host` is the name of a host that is ready, or was. If the name was added to the
   /// agents several times, the last one counts.
@@ -72,6 +74,7 @@ class AgentGuard final : public Guard {
   int number_of(const std::string& host) const;
   void end_if_done();
   void send_to_all(FrameKind kind, int signal);
+  void stop_by(FrameKind kind, int signal);
 
   Agents& agents_;
   const Starts starts_;

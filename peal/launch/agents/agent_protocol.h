@@ -47,6 +47,8 @@ enum class FrameKind : std::uint8_t {
   kSignal,     // SignalOrder: a signal to one rank
   kPassOn,     // SignalOrder: a signal to all ranks
   kStop,       // SignalOrder: the same, and ranks that remain after the grace are killed
+  kAsk,        // SignalOrder: as kStop, but see Guard::ask_to_stop
+  kWarn,       // sets the stop flags of all ranks
   kKill,       // all ranks are killed
   kCollect,    // RecordOrder: send records of the ranks
   kForget,     // RecordOrder: remove the records of a round, if their folder is private
