@@ -42,7 +42,6 @@ class RunCommand final {
                        const TorchrunValues& torchrun,
                        const std::optional<launch::ElasticOptions>& elastic,
                        launch::LaunchOptions& options) const;
-  launch::agents::EngineOptions engine(const HorovodSettings& settings) const;
   void take_container(bool is_elastic, RunRequest& request) const;
 
   CLI::App* run_;  // CLI11 owns it
@@ -56,6 +55,7 @@ class RunCommand final {
   std::string faults_;  // the path of a file
   std::string binding_ = "cores";
   TimeLimits limits_;
+  std::string launcher_;   // empty: peal chooses
   std::string peal_path_;  // on other hosts
   std::string image_;      // empty: the ranks run in no container
   std::string container_engine_;

@@ -31,6 +31,9 @@ class Guard {
   /// Whether the guard has ended. If no kGone event came before, the guard was killed.
   virtual bool has_ended() const = 0;
 
+  /// Writable when `start` does not wait until earlier orders are followed. -1: it never waits.
+  virtual int orders() const = 0;
+
   virtual void pass_on(int signal, SignalOrigin origin) = 0;
   /// Passes `signal` on, and kills the processes that remain after the grace.
   virtual void stop(int signal, SignalOrigin origin) = 0;

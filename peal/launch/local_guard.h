@@ -24,6 +24,7 @@ class LocalGuard final : public Guard {
   int events() const override { return events_.get(); }
   std::optional<GuardEvent> try_next() override;
   bool has_ended() const override { return ended_; }
+  int orders() const override { return orders_.get(); }
   void pass_on(int signal, SignalOrigin origin) override;
   void stop(int signal, SignalOrigin origin) override;
   void ask_to_stop(int signal, SignalOrigin origin) override;

@@ -25,6 +25,7 @@ class AgentGuard final : public Guard {
   int events() const override { return agents_.readable(); }
   std::optional<GuardEvent> try_next() override;
   bool has_ended() const override { return false; }  // this guard is a part of the launcher
+  int orders() const override { return -1; }         // the connections have queues
   void pass_on(int signal, SignalOrigin origin) override;
   void stop(int signal, SignalOrigin origin) override;
   void ask_to_stop(int signal, SignalOrigin origin) override;

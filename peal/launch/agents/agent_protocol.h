@@ -78,11 +78,17 @@ enum class AddressSource : std::uint8_t {
   kSlurm,  // SLURM_LAUNCH_NODE_IPADDR, and this host's address towards it
 };
 
+/// A command of ranks.
+struct WantedCommand {
+  std::vector<std::string> words{};  // the program and its arguments
+  std::string path{};                // the PATH of these ranks; empty: that of Begin::environment
+  friend bool operator==(const WantedCommand&, const WantedCommand&) = default;
+};
+
 /// The first frame of the launcher. The agent checks it before any rank starts.
 struct Begin {
-  std::string job{};  // PEAL_JOB
-  /// The commands of the host's ranks, each once: the program and its arguments.
-  std::vector<std::vector<std::string>> commands{};
+  std::string job{};                                 // PEAL_JOB
+  std::vector<WantedCommand> commands{};             // of the host's ranks, each once
   std::map<std::string, std::string> environment{};  // of the ranks, without the variables of the
                                                      // host; for PATH and PEAL_FLIGHT_DIR
   std::string directory{};                           // in which ranks start

@@ -35,6 +35,7 @@ class ElasticGuard final : public HostGuard {
   int events() const override { return poll_.get(); }
   std::optional<GuardEvent> try_next() override;
   bool has_ended() const override { return local_.has_ended() && !local_gone_; }
+  int orders() const override { return local_.orders(); }
   void pass_on(int signal, SignalOrigin origin) override;
   void stop(int signal, SignalOrigin origin) override;
   void ask_to_stop(int signal, SignalOrigin origin) override;

@@ -12,10 +12,12 @@
 namespace peal::launch::submitted {
 namespace {
 
-std::vector<std::string> words_of(const PlannedProcess& process) {
-  std::vector<std::string> words = process.command;
-  words.insert(words.end(), process.args.begin(), process.args.end());
-  return words;
+agents::WantedCommand command_of(const PlannedProcess& process) {
+  agents::WantedCommand command{.words = process.command};
+  command.words.insert(command.words.end(), process.args.begin(), process.args.end());
+  const auto path = process.environment.find("PATH");
+  if (path != process.environment.end()) command.path = path->second;
+  return command;
 }
 
 bool is_rank(const Job& job, const PlannedProcess& process) {
@@ -26,7 +28,7 @@ bool is_rank(const Job& job, const PlannedProcess& process) {
 /// What the processes of one host share.
 struct HostPart {
   const agents::Ready& facts;
-  std::vector<std::vector<std::string>> commands;
+  std::vector<agents::WantedCommand> commands;
   std::vector<CoreShare> shares;
   std::size_t used_shares = 0;
 };
@@ -70,13 +72,12 @@ std::vector<std::string> hosts_of(const ProcessPlan& plan) {
   return hosts;
 }
 
-std::vector<std::vector<std::string>> commands_on(const std::string& host,
-                                                  const ProcessPlan& plan) {
-  std::vector<std::vector<std::string>> commands;
+std::vector<agents::WantedCommand> commands_on(const std::string& host, const ProcessPlan& plan) {
+  std::vector<agents::WantedCommand> commands;
   for (const PlannedProcess& process : plan.processes) {
     if (process.host != host) continue;
-    std::vector<std::string> words = words_of(process);
-    if (std::ranges::find(commands, words) == commands.end()) commands.push_back(std::move(words));
+    agents::WantedCommand command = command_of(process);
+    if (std::ranges::count(commands, command) == 0) commands.push_back(std::move(command));
   }
   return commands;
 }
@@ -97,7 +98,7 @@ std::vector<RankCommand> job_ranks(const Job& job,
   for (const PlannedProcess& process : plan.processes) {
     HostPart& host = hosts.at(process.host);
     const CoreShare& share = host.shares[host.used_shares++];
-    const auto found = std::ranges::find(host.commands, words_of(process));
+    const auto found = std::ranges::find(host.commands, command_of(process));
     const agents::FoundCommand& command =
         host.facts.commands[static_cast<std::size_t>(found - host.commands.begin())];
     ranks.push_back(RankCommand{
