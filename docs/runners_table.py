@@ -35,7 +35,7 @@ This page is made from the tests, by `docs/runners_table.py`. The columns are th
 def load(path: Path) -> unittest.TestSuite:
     """The tests of the file. They take the programs that they test as arguments, and run none of them here."""
     sys.path[:0] = [str(path.parent)]
-    before, sys.argv = sys.argv, [str(path), "/peal", "/program", "/program"]
+    before, sys.argv = sys.argv, [str(path), "/peal", *["/program"] * 3]
     try:
         spec = importlib.util.spec_from_file_location(f"tests.{path.parent.name}.{path.stem}", path)
         module = importlib.util.module_from_spec(spec)
