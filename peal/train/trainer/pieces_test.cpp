@@ -1,6 +1,5 @@
 // The parts of a Trainer that need no model.
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -14,6 +14,7 @@
 #include <torch/optim/optimizer.h>
 
 #include "peal/group/process_group.h"
+#include "peal/system/stop_requests.h"
 #include "peal/train/checkpoint/checkpoint.h"
 #include "peal/train/checkpoint/checkpoint_reader.h"
 #include "peal/train/data/shard.h"
