@@ -17,15 +17,21 @@ from stand_in import StandIn
 
 
 class Runner(JobTest):
-    """A job with these options is started by the runner. Skipped without the runner's engine."""
+    """Skipped without the runner's engine.
+
+    `to`: the options of `peal submit`. `of_role`: fields that each role needs. `waits`: fields of a job that waits
+    before its start, or before its next one. `refuses`: for a capability, the sentence of the error. `like_it`: options
+    of `peal run` by which it starts ranks in the same way. `programs`: parts of command lines by which a job starts.
+    `ends_sessions`: processes end that have left the session of their rank.
+    """
     runner = None
     to = ()
-    of_role = {}  # fields that each role needs
-    waits = {}    # fields of a job that does not start, or not again
+    of_role = {}
+    waits = {}
     refuses = {}
-    like_it = None  # options of `peal run` by which it starts ranks in the same way
-    programs = ()  # parts of command lines by which the job starts
-    ends_sessions = True  # also processes of a rank that have left its session
+    like_it = None
+    programs = ()
+    ends_sessions = True
 
     @classmethod
     def skip_if(cls, reason):

@@ -87,12 +87,12 @@ class Process:
 
     def end(self):
         """The state of a container that has ended."""
-        with open(self.problem, encoding="utf-8") as file:
-            os.set_blocking(file.fileno(), False)
-            try:
-                message = file.read() or ""
-            except BlockingIOError:
-                message = ""
+        os.set_blocking(self.problem, False)
+        try:
+            message = os.read(self.problem, 1 << 16).decode()
+        except BlockingIOError:  # a process of another pod, which just starts, has the pipe too
+            message = ""
+        os.close(self.problem)
         code = self.popen.returncode
         code = 128 - code if code < 0 else code
         reason = ("OOMKilled" if self.killed_for_memory else "StartError" if message else
