@@ -1,4 +1,4 @@
-"""Submitted jobs whose roles run in real containers of podman: on this machine, and over ssh.
+"""Submitted jobs whose roles run in real containers of podman: on this machine, over ssh, in Slurm, and by mpirun.
 
     jobs_test.py PEAL FIRST    # the program peal, and a program that makes a group
 """
@@ -8,12 +8,14 @@ import pathlib
 import re
 import signal
 import sys
+import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 for folder in "engines", "jobs":
     sys.path.insert(0, str(HERE.parent / folder))
 import images
 import jobs
+import slurm_cluster
 import ssh_hosts
 import world
 from images import IMAGE, OTHER_IMAGE, Containers
@@ -30,9 +32,12 @@ GIB = 1 << 30
 class ContainerJobs(JobTest):
     @classmethod
     def setUpClass(cls):
-        cls.hosts = ssh_hosts.SshHosts(2, programs=[jobs.PEAL.parent],
-                                       containers=Containers(programs=[jobs.PEAL.parent, FIRST.parent]))
+        cls.hosts = cls.make_hosts(containers=Containers(programs=[jobs.PEAL.parent, FIRST.parent]))
         cls.addClassCleanup(cls.hosts.stop)
+
+    @staticmethod
+    def make_hosts(containers):
+        return ssh_hosts.SshHosts(2, programs=[jobs.PEAL.parent], containers=containers)
 
     def tearDown(self):
         self.assert_no_process()
@@ -150,6 +155,13 @@ class Runs(ContainerJobs):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(len(re.findall(r"rank \d has 12", run.stdout)), 4, run.stdout)
 
+    @unittest.skipUnless(world.find_program("mpirun"), "mpirun is not installed")
+    def test_agents_that_mpirun_starts_run_containers(self):
+        run = self.stream({"roles": [role(FIRST, image=IMAGE, nodes=2)]}, to=("--to", "mpi", "-H", "launcher:2"),
+                          env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sorted(run.stdout.splitlines()), ["[w-0] rank 0 has 6", "[w-1] rank 1 has 6"])
+
     def test_a_role_without_an_image_runs_beside_one_with_an_image(self):
         script = "echo $RANK/$WORLD_SIZE ${PEAL_TEST_IMAGE:-none}"
         run = self.stream({"roles": [shell(script, name="a", image=OTHER_IMAGE), shell(script, name="b")]})
@@ -187,6 +199,23 @@ class Runs(ContainerJobs):
                            "roles": [shell(script, image=IMAGE)]})
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(sorted(path.name[0] for path in self.folder.glob("?-*")), ["0", "1"])
+
+
+class InSlurm(ContainerJobs):
+    @staticmethod
+    def make_hosts(containers):
+        if reason := slurm_cluster.why_not():
+            raise unittest.SkipTest(reason)
+        return slurm_cluster.SlurmCluster(2, containers=containers)
+
+    def test_each_role_runs_in_its_image(self):
+        script = "echo $RANK/$WORLD_SIZE $PEAL_TEST_IMAGE"
+        run = self.stream({"roles": [shell(script, name="a", image=IMAGE), shell(script, name="b", image=OTHER_IMAGE)]},
+                          to=("--to", "slurm"))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sorted(run.stdout.splitlines()), [f"[a-0] 0/2 {IMAGE}", f"[b-0] 1/2 {OTHER_IMAGE}"])
+        run = self.stream({"roles": [shell("exit 4", image=IMAGE, nodes=2)]}, to=("--to", "slurm"))
+        self.assertEqual(run.returncode, 4, run.stderr)
 
 
 class Ends(ContainerJobs):

@@ -1,4 +1,5 @@
-"""MNIST by two ranks: the same job learns the same under `peal run`, on this machine, and on two hosts over ssh.
+"""MNIST by two ranks: the same job learns the same under `peal run`, on this machine, on two hosts over ssh, and in
+containers of podman.
 
     mnist_test.py PEAL MNIST    # MNIST: the example
 Real digits are read from the folder in PEAL_TEST_MNIST; without it, the digits are drawn.
@@ -9,6 +10,7 @@ import pathlib
 import sys
 
 import jobs
+import images
 import ssh_hosts
 from jobs import JobTest, role
 from ssh_hosts import SshHosts
@@ -33,7 +35,9 @@ class Mnist(JobTest):
         return values["loss"], values["accuracy"]
 
     def job(self, report, **fields):
-        return {"env": ENVIRONMENT, "roles": [role(*self.command(report), **fields)]}
+        folders = [self.folder, *([FOLDER] if FOLDER else [])]
+        return {"env": ENVIRONMENT, "engine_options": {"container": [f"--volume={one}:{one}" for one in folders]},
+                "roles": [role(*self.command(report), **fields)]}
 
     def test_the_losses_are_those_of_peal_run(self):
         expected = self.learned(self.peal("run", "-n", 2, *self.command("run.json"), env=ENVIRONMENT), "run.json")
@@ -47,6 +51,12 @@ class Mnist(JobTest):
         with SshHosts(2, programs=[jobs.PEAL.parent]) as self.hosts:
             ssh = self.stream(self.job("ssh.json", nodes=2), to=("--to", "ssh", "-H", "node1,node2"))
         self.assertEqual(self.learned(ssh, "ssh.json"), expected)
+        if images.why_not():
+            self.skipTest(images.why_not())
+        containers = images.Containers(programs=[jobs.PEAL.parent, MNIST.parent])
+        with SshHosts(0, programs=[jobs.PEAL.parent], containers=containers) as self.hosts:
+            run = self.stream(self.job("containers.json", nodes=2, image=images.IMAGE))
+        self.assertEqual(self.learned(run, "containers.json"), expected)
 
 
 if __name__ == "__main__":
