@@ -237,6 +237,10 @@ def sections() -> Iterator[str]:
     assert isinstance(init, ast.FunctionDef) and isinstance(spawn, ast.FunctionDef)
     yield from function_section(3, init, peal)
     yield from function_section(3, spawn, peal)
+    stop, asked = find(tree(PACKAGE / "_stop.py"), "should_stop"), find(stub, "stop_requested")
+    assert isinstance(stop, ast.FunctionDef) and isinstance(asked, ast.FunctionDef)
+    yield from function_section(3, stop, peal)
+    yield from function_section(3, asked, peal)
     yield from section(3, "python -m peal", docstring(tree(PACKAGE / "__main__.py")))
     for name in ("ProcessGroup", "Work", "ReduceOp", "Memory"):
         definition, owner = find(stub, name), getattr(peal, name)

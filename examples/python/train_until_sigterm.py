@@ -1,5 +1,5 @@
-"""Training that schedulers may stop: at SIGTERM all ranks end the step, rank 0 saves a checkpoint, and
-the next run continues from it. The workers of the DataLoader get the signal too, and ignore it.
+"""Training that schedulers may stop, by SIGTERM or before a time limit. Then all ranks end the step, and rank 0
+saves a checkpoint. The next run continues from it.
 
     peal run -n 2 --grace 60 python examples/python/train_until_sigterm.py --checkpoint FILE
 """
@@ -7,47 +7,17 @@ the next run continues from it. The workers of the DataLoader get the signal too
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import threading
 from pathlib import Path
-from types import FrameType
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 
+import peal
+
 import digits
 from models import Digits
-
-must_stop = False
-
-
-def note(number: int, frame: FrameType | None) -> None:
-    """A handler only sets a flag: it may run in the middle of an all_reduce."""
-    global must_stop
-    must_stop = True
-
-
-def heed_only_the_rank(worker: int) -> None:
-    """Runs in each worker: only a SIGTERM from the rank ends the worker. With SIG_IGN the rank could not
-    end its workers, and would wait for them forever when it exits or raises."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-
-    def wait() -> None:
-        while signal.sigwaitinfo({signal.SIGTERM}).si_pid != os.getppid():
-            pass
-        os._exit(0)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-def all_stop() -> bool:
-    """Whether any rank has received the signal, which may arrive at different steps."""
-    any_stop = torch.tensor(float(must_stop))
-    dist.all_reduce(any_stop, dist.ReduceOp.MAX)
-    return bool(any_stop)
 
 
 def save(path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
@@ -72,10 +42,10 @@ def train(arguments: argparse.Namespace) -> None:
     parallel = DistributedDataParallel(model)
     data = digits.load(None)
     loader = DataLoader(data, batch_size=32, sampler=DistributedSampler(data), num_workers=2,
-                        persistent_workers=True, worker_init_fn=heed_only_the_rank)
+                        persistent_workers=True)
     while True:
         for images, labels in loader:
-            if step == arguments.steps or all_stop():
+            if step == arguments.steps or peal.should_stop():
                 return save(arguments.checkpoint, model, optimizer, step)
             optimizer.zero_grad()
             loss = torch.nn.functional.nll_loss(parallel(images), labels)
@@ -91,7 +61,6 @@ if __name__ == "__main__":
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=1_000_000)
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, note)
     torch.manual_seed(1234)
     torch.set_num_threads(1)
     dist.init_process_group(arguments.backend)

@@ -22,7 +22,7 @@ launch::agents::AgentsOptions agents_options(const RunRequest& request,
   if (request.container) {
     begin.images = {request.container->image};
   } else {
-    begin.commands = {request.options.command};
+    begin.commands = {{.words = request.options.command}};
     begin.directory = std::filesystem::current_path().string();
   }
   return {.engine = request.engine.value_or(launch::agents::EngineOptions{}),

@@ -81,9 +81,9 @@ launch::CommandLookup RunJob::look_up() const {
             .exit_code = found.problem.empty() ? 0 : kCannotRun,
             .problem = found.problem};
   }
-  const auto path = inherited_.find("PATH");
+  const auto path = given_.find("PATH");
   return launch::find_command(request_.options.command.front(),
-                              path == inherited_.end() ? "/usr/bin:/bin" : path->second);
+                              path == given_.end() ? "/usr/bin:/bin" : path->second);
 }
 
 std::vector<launch::RankCommand> RunJob::plan(const launch::LaunchOptions& options,

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "peal/cli/check_build.h"
 #include "peal/cli/elastic_arguments.h"
 #include "peal/cli/horovod_config_file.h"
+#include "peal/cli/host_engine.h"
 #include "peal/cli/injection.h"
 #include "peal/cli/leading_options.h"
 #include "peal/cli/rank_count.h"
@@ -26,8 +26,8 @@
 namespace peal::cli {
 namespace {
 
-constexpr double kLongestGrace = 86'400;          // seconds: a day
-constexpr double kLongestTimeLimit = 31'536'000;  // a year
+using launch::agents::Engine;
+
 /// Hosts may have to pull an image before they answer.
 constexpr Timeout kPullLimit{600'000};
 
@@ -95,48 +95,10 @@ launch::Assignment parse_assignment(const std::string& text, const Environment& 
   return {name, *value};
 }
 
-/// The slots of the nodes: the tasks that the user has asked for, or the CPUs if `ranks` is another
-/// number.
-std::vector<launch::HostSlots> slots_of(const rendezvous::SlurmAllocation& allocation,
-                                        std::optional<int> ranks) {
-  int tasks = 0;
-  for (const rendezvous::AllocatedNode& node : allocation.nodes) tasks += node.tasks;
-  if (!ranks && !allocation.has_tasks) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("how many ranks on the {} nodes of this job of Slurm? Use -n, or give "
-                            "sbatch or salloc a number of tasks (--ntasks)",
-                            allocation.nodes.size()));
-  }
-  const bool counts_tasks = allocation.has_tasks && ranks.value_or(tasks) == tasks;
-  std::vector<launch::HostSlots> hosts;
-  for (const rendezvous::AllocatedNode& node : allocation.nodes) {
-    hosts.push_back({node.name, counts_tasks ? node.tasks : std::max(node.tasks, node.cpus)});
-  }
-  return hosts;
-}
-
-/// Whether the ranks can start here, without srun. A shell of salloc may run on another machine.
-bool is_only_node(const rendezvous::SlurmAllocation& allocation) {
-  const auto here = process_environment()("SLURMD_NODENAME");
-  return allocation.nodes.size() == 1 && here == allocation.nodes.front().name;
-}
-
 launch::Binding parse_binding(const std::string& text) {
   if (text == "cores") return launch::Binding::kCores;
   if (text == "none") return launch::Binding::kNone;
   throw Error(ErrorKind::kUsage, fmt::format("--bind \"{}\": it takes cores or none", text));
-}
-
-Timeout parse_seconds(const char* option, const std::string& text, double longest) {
-  const auto seconds = try_parse_number<double>(text);
-  if (seconds && *seconds >= 0 && *seconds <= longest) {  // false for NaN
-    return Timeout(static_cast<Timeout::rep>(*seconds * 1000));
-  }
-  throw Error(ErrorKind::kUsage,
-              fmt::format("{} {}: it takes seconds from 0 to {}, as in 0.5",
-                          option,
-                          quoted_beginning(text),
-                          longest));
 }
 
 }  // namespace
@@ -186,8 +148,16 @@ void RunCommand::add_options() {
   run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
       ->type_name("cores|none");
   run_->add_option(
-          "--timeout", time_limit_, "End the ranks after this time; the exit code is then 124")
+          "--timeout", limits_.timeout, "End the ranks after this time; the exit code is then 124")
       ->type_name("SECONDS");
+  run_->add_option("--warn-before",
+                   limits_.warn_before,
+                   "Ask the ranks to stop this time before --timeout, or before Slurm ends the job")
+      ->type_name("SECONDS");
+  run_->add_option("--launcher",
+                   launcher_,
+                   "What starts the agents on other hosts (slurm in an allocation, else ssh)")
+      ->type_name("ssh|slurm|mpi");
   run_->add_option("--peal-path",
                    peal_path_,
                    "Where the program peal is on other hosts (the path that it has here)")
@@ -204,7 +174,8 @@ void RunCommand::add_options() {
       ->type_name("OPTION")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  run_->add_option("--grace", grace_, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
+  run_->add_option(
+          "--grace", limits_.grace, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
       ->type_name("SECONDS");
 }
 
@@ -296,7 +267,7 @@ bool RunCommand::take_allocation(const HorovodSettings& settings,
       node.is_standalone || node.nodes || settings.has("--host-discovery-script");
   if (!options.hosts.empty() || is_placed) return false;
   const auto allocation = rendezvous::read_slurm_allocation(process_environment());
-  if (!allocation || is_only_node(*allocation)) return false;
+  if (!allocation || (launcher_.empty() && is_only_node(*allocation))) return false;
   std::optional<int> ranks = parse_count(counts_, options_.wording);
   if (elastic) ranks = elastic->max_ranks.value_or(elastic->min_ranks);
   // The spare nodes of an elastic job are among those with tasks.
@@ -316,8 +287,11 @@ RunRequest RunCommand::request() const {
   options.hosts = hosts_of(settings);
   auto elastic = arguments.options(settings);
   if (elastic) refuse_in_elastic_job("--inject", faults_, "kill workers");
-  if (elastic) refuse_in_elastic_job("--timeout", time_limit_, "use timeout(1)");
+  if (elastic) refuse_in_elastic_job("--timeout", limits_.timeout, "use timeout(1)");
+  const auto launcher = parse_launcher(launcher_);
   const bool is_in_allocation = take_allocation(settings, torchrun, elastic, options);
+  check_hosts_of_launcher(launcher_,
+                          !options.hosts.empty() || settings.has("--host-discovery-script"));
   if (elastic && elastic->discovery_script.empty()) {
     elastic->hosts = arguments.hosts(options.hosts, *elastic);
     if (!options.hosts.empty()) options.hosts = elastic->hosts;
@@ -328,20 +302,17 @@ RunRequest RunCommand::request() const {
   set_output(settings, options);
   set_node(torchrun, settings, elastic.has_value(), options);
   options.binding = parse_binding(binding_);
-  options.grace = parse_seconds("--grace", grace_, kLongestGrace);
-  if (!time_limit_.empty()) {
-    options.time_limit = parse_seconds("--timeout", time_limit_, kLongestTimeLimit);
-  }
+  set_time_limits(limits_, options);
   check(options);
   hide_output(torchrun, elastic.has_value(), options);
   RunRequest request;
   take_container(elastic.has_value(), request);
-  const bool has_others = is_in_allocation || launch::has_other_hosts(options.hosts) ||
+  const bool has_others = launcher || is_in_allocation || launch::has_other_hosts(options.hosts) ||
                           (elastic && !elastic->discovery_script.empty());
   if (elastic && has_others) elastic->hosts_are = launch::HostsAre::kAnyMachine;
   if (has_others) {
-    request.engine = engine(settings);
-    if (is_in_allocation) request.engine->engine = launch::agents::Engine::kSlurm;
+    const Engine by_itself = is_in_allocation ? Engine::kSlurm : Engine::kSsh;
+    request.engine = engine_options(launcher.value_or(by_itself), peal_path_, settings);
     if (options.labels == launch::Labels::kRank) options.labels = launch::Labels::kHost;
     if (const auto seconds = settings.number("--start-timeout")) {
       request.patience.start = std::chrono::seconds(*seconds);
@@ -378,19 +349,6 @@ void RunCommand::take_container(bool is_elastic, RunRequest& request) const {
                                  ? process_environment()("PEAL_CONTAINER_ENGINE").value_or("")
                                  : container_engine_;
   request.patience.start = kPullLimit;
-}
-
-/// The agents are the same program as this one.
-launch::agents::EngineOptions RunCommand::engine(const HorovodSettings& settings) const {
-  launch::agents::EngineOptions engine{.peal = peal_path_};
-  if (engine.peal.empty()) engine.peal = std::filesystem::read_symlink("/proc/self/exe").string();
-  if (settings.has("--ssh-port")) {
-    engine.options.insert(engine.options.end(), {"-p", settings.text("--ssh-port")});
-  }
-  if (settings.has("--ssh-identity-file")) {
-    engine.options.insert(engine.options.end(), {"-i", settings.text("--ssh-identity-file")});
-  }
-  return engine;
 }
 
 }  // namespace peal::cli

@@ -9,6 +9,7 @@
 
 #include "peal/cli/horovod_options.h"
 #include "peal/cli/run_job.h"
+#include "peal/cli/time_limits.h"
 #include "peal/cli/torchrun_options.h"
 #include "peal/launch/options.h"
 
@@ -41,7 +42,6 @@ class RunCommand final {
                        const TorchrunValues& torchrun,
                        const std::optional<launch::ElasticOptions>& elastic,
                        launch::LaunchOptions& options) const;
-  launch::agents::EngineOptions engine(const HorovodSettings& settings) const;
   void take_container(bool is_elastic, RunRequest& request) const;
 
   CLI::App* run_;  // CLI11 owns it
@@ -54,10 +54,10 @@ class RunCommand final {
   std::vector<std::string> variables_;
   std::string faults_;  // the path of a file
   std::string binding_ = "cores";
-  std::string grace_ = "5";  // seconds
-  std::string time_limit_;   // seconds; empty: none
-  std::string peal_path_;    // on other hosts
-  std::string image_;        // empty: the ranks run in no container
+  TimeLimits limits_;
+  std::string launcher_;   // empty: peal chooses
+  std::string peal_path_;  // on other hosts
+  std::string image_;      // empty: the ranks run in no container
   std::string container_engine_;
   std::vector<std::string> container_options_;
 };

@@ -39,7 +39,7 @@ int run_elastic(const RunRequest& request, const launch::Variables& inherited) {
   const bool is_slurm = request.engine && request.engine->engine == launch::agents::Engine::kSlurm;
   const LauncherFacts launcher{
       .command = options.command,
-      .environment = inherited,
+      .environment = given_variables(request, inherited),
       .names = is_slurm ? LauncherFacts::Names::kOfNodes : LauncherFacts::Names::kOfHosts};
   launch::ElasticReport report = launch::run_elastic(
       options,

@@ -282,6 +282,9 @@ constexpr std::array kOtherVariables = {
                   "XDG_STATE_HOME or ~/.local/state."},
     OtherVariable{"PEAL_CONTAINER_ENGINE",
                   "The engine of containers, instead of podman or docker: its name or path."},
+    OtherVariable{kStopFlagVariable,
+                  "The path of the flag by which a launcher asks a rank to stop; `peal run` sets "
+                  "it."},
     OtherVariable{"PEAL_TERMINAL_WIDTH",
                   "The columns for a line of a rank, on a terminal; `peal run` sets it."},
 };

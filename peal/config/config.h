@@ -90,6 +90,9 @@ struct Config {
 /// The variable of Config::flight_dir. Several folders read or set it without a Config.
 inline constexpr const char* kFlightDirVariable = "PEAL_FLIGHT_DIR";
 
+/// Of a rank: the path of the flag by which its launcher asks it to stop (system/stop_flag.h).
+inline constexpr const char* kStopFlagVariable = "PEAL_STOP_FLAG";
+
 /// The protection of network connections by `tls` and `integrity`.
 LinkProtection link_protection_of(const Config& config);
 

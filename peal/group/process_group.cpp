@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <numeric>
 #include <utility>
 
@@ -71,6 +72,26 @@ std::shared_ptr<FlightNotes> ProcessGroup::flight_notes() const {
   return state_->backend->flight_notes();
 }
 
+// ---- stopping
+
+StopRequests& GroupState::noted_stop_requests() {
+  return stop_requests.with([&](auto& noted) -> StopRequests& {
+    if (!noted) noted = std::make_unique<StopRequests>(options.stop_flag);
+    return *noted;
+  });
+}
+
+bool ProcessGroup::should_stop(Timeout timeout) {
+  state_->check_alive();
+  std::uint8_t is_asked = state_->noted_stop_requests().has_come() ? 1 : 0;
+  all_reduce(std::span(&is_asked, 1), {.op = ReduceOp::kMax, .timeout = timeout});
+  return is_asked != 0;
+}
+
+std::unique_ptr<StopRequests> ProcessGroup::note_stop_requests() const {
+  return std::make_unique<StopRequests>(state_->options.stop_flag);
+}
+
 Rank ProcessGroup::global_rank(Rank rank) const {
   if (rank < 0 || rank >= size()) {
     throw Error(ErrorKind::kUsage,
@@ -94,6 +115,7 @@ ProcessGroupPtr ProcessGroup::new_group(std::span<const Rank> ranks, Timeout tim
   }
   Options options;
   options.timeout = state_->options.timeout;
+  options.stop_flag = state_->options.stop_flag;
   for (const Rank member : members) options.global_ranks.push_back(global_rank(member));
   if (!std::binary_search(sorted.begin(), sorted.end(), rank())) {
     throw refuse(fmt::format(

@@ -11,6 +11,7 @@
 #include "peal/group/backend.h"
 #include "peal/group/collectives.h"
 #include "peal/group/messages.h"
+#include "peal/system/stop_requests.h"
 
 namespace peal {
 
@@ -21,6 +22,7 @@ struct GroupOptions {
   std::string name = "world";
   Timeout timeout = std::chrono::minutes(5);
   std::vector<Rank> global_ranks = {};  // by rank; empty: the group is the world
+  std::string stop_flag = {};           // of this process, for StopRequests
 };
 
 /// The color for ranks that join none of the new groups.
@@ -101,6 +103,18 @@ class ProcessGroup final : public Messages, public Collectives {
   /// Cost: a copy within the machine, here and when the registration ends, in steps of 16 MiB, with
   ///   memory for one step; each time one read of /proc/self/maps.
   [[nodiscard]] Registration register_memory(void* memory, Bytes size);
+
+  /// result = whether the process of some rank was asked to stop, by a call of this function or
+  /// before; the same on all ranks. Call it once in each step, and after true save and end with
+  /// exit code 0. What asks a process: its launcher, before a time limit or at the end of the job,
+  /// and SIGTERM and SIGINT (docs/guide/stop.md). A request stays: later calls are true, too. The
+  /// first call of this rank begins to note requests. Before it, a request ends the process. The
+  /// notes end with the group, so that SIGTERM ends the process again. Order: a collective, called
+  /// by all ranks equally often. Errors: those of all_reduce. Cost: an all_reduce of one byte.
+  bool should_stop(Timeout timeout = kGroupTimeout);
+  /// Notes requests to this process while the result lives. For programs that agree in a way of
+  /// their own. Order: local.
+  std::unique_ptr<StopRequests> note_stop_requests() const;
 
   /// As Backend::flight_notes. For libraries whose operations consist of several of this group's.
   std::shared_ptr<FlightNotes> flight_notes() const;

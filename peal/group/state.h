@@ -48,6 +48,9 @@ struct GroupState {
   /// Throws Error(usage) once the group has been destroyed, and in a forked child.
   void check_alive() const;
 
+  /// Makes them at the first call.
+  StopRequests& noted_stop_requests();
+
   const OwnerProcess owner;
   std::unique_ptr<Backend> backend;
   // These belong to the backend and do not change.
@@ -59,6 +62,7 @@ struct GroupState {
   std::atomic<bool> destroyed{false};
   /// How many groups were made of each list of ranks. The members of the list agree on the number.
   Guarded<std::map<std::vector<Rank>, int>> groups_made;
+  Guarded<std::unique_ptr<StopRequests>> stop_requests;
 };
 
 }  // namespace peal

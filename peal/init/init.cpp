@@ -95,7 +95,8 @@ ProcessGroupPtr join(const InitOptions& options,
   };
   return std::make_shared<ProcessGroup>(
       native::make_backend(std::move(native), deadline, options.interrupt),
-      ProcessGroup::Options{.timeout = config.timeout});
+      ProcessGroup::Options{.timeout = config.timeout,
+                            .stop_flag = environment(kStopFlagVariable).value_or("")});
 }
 
 }  // namespace

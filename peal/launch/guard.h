@@ -31,9 +31,17 @@ class Guard {
   /// Whether the guard has ended. If no kGone event came before, the guard was killed.
   virtual bool has_ended() const = 0;
 
+  /// Writable when `start` does not wait until earlier orders are followed. -1: it never waits.
+  virtual int orders() const = 0;
+
   virtual void pass_on(int signal, SignalOrigin origin) = 0;
   /// Passes `signal` on, and kills the processes that remain after the grace.
   virtual void stop(int signal, SignalOrigin origin) = 0;
+  /// The same, but a rank that looks at its stop flag (system/stop_flag.h) gets the flag instead of
+  /// SIGTERM, so that it can save first.
+  virtual void ask_to_stop(int signal, SignalOrigin origin) = 0;
+  /// Sets the stop flags of all processes, also of those that start later.
+  virtual void warn() = 0;
   virtual void kill() = 0;
 
   /// Starts one more process, on `command.host`. `out` and `err` are pipe ends for its output; the

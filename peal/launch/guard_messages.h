@@ -43,6 +43,8 @@ struct GuardOrder {
   enum class Kind : std::int32_t {
     kPassOn,  // signal
     kStop,    // signal; processes that remain after the grace are killed
+    kAsk,     // the same, but ranks that look at their stop flag get the flag instead of SIGTERM
+    kWarn,    // sets the stop flags
     kKill,
     kSignal,  // rank, signal
     kStart,   // rank, size; then `size` bytes of a RankCommand, and the descriptors of its outputs

@@ -11,8 +11,12 @@
 #include <cerrno>
 #include <span>
 #include <string>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/config/config.h"
 #include "peal/launch/process_tree.h"
 #include "peal/launch/start_process.h"
 #include "peal/net/socket.h"
@@ -76,9 +80,23 @@ void GuardProcess::start_ranks() {
   for (const int fd : duty_.outputs) ::close(fd);
 }
 
-bool GuardProcess::start(const RankCommand& command,
-                         Placement placement,
-                         const RankFunction& function) {
+/// Without a flag, the rank gets signals only: the folder for temporary files may be full.
+std::optional<StopFlag> GuardProcess::make_stop_flag(RankCommand& command) {
+  command.environment.erase(kStopFlagVariable);  // that of an outer launcher
+  try {
+    if (!stop_flags_) stop_flags_.emplace(fmt::format("peal-stop-{}.", ::geteuid()));
+    const std::string path = stop_flags_->path() / fmt::format("rank-{}", command.rank);
+    StopFlag flag = StopFlag::create(path);
+    if (request_) flag.set(*request_);
+    command.environment[kStopFlagVariable] = path;
+    return flag;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool GuardProcess::start(RankCommand command, Placement placement, const RankFunction& function) {
+  std::optional<StopFlag> stop_flag = make_stop_flag(command);
   placement.closed.insert(placement.closed.end(),
                           {null_.get(), child_news_.get(), duty_.orders, duty_.events});
   const StartedProcess started = start_process(command, placement, function);
@@ -87,7 +105,9 @@ bool GuardProcess::start(const RankCommand& command,
     return false;
   }
   const bool at_terminal = placement.group != 0;
-  ranks_[command.rank] = {.pid = started.pid, .target = at_terminal ? started.pid : -started.pid};
+  ranks_[command.rank] = {.pid = started.pid,
+                          .target = at_terminal ? started.pid : -started.pid,
+                          .stop_flag = std::move(stop_flag)};
   if (!command.after_end.empty()) ranks_[command.rank].end = command;
   children_ = Children::kSome;
   return true;
@@ -216,10 +236,11 @@ void GuardProcess::follow(const GuardOrder& order) {
       pass_on(order.signal, order.origin);
       return;
     case GuardOrder::Kind::kStop:
-      tell_stopped();  // before SIGCONT resumes the stopped ranks
-      pass_on(order.signal, order.origin);
-      pass_on(SIGCONT, SignalOrigin::kProcess);  // a stopped process cannot end
-      end_by(Clock::now() + duty_.grace);
+    case GuardOrder::Kind::kAsk:
+      stop(order);
+      return;
+    case GuardOrder::Kind::kWarn:
+      set_stop_flags(0);
       return;
     case GuardOrder::Kind::kKill:
       end_by(Clock::now());
@@ -230,6 +251,28 @@ void GuardProcess::follow(const GuardOrder& order) {
     case GuardOrder::Kind::kStart:
       start_by_order(order);
       return;
+  }
+}
+
+void GuardProcess::stop(const GuardOrder& order) {
+  tell_stopped();  // before SIGCONT resumes the stopped ranks
+  const bool asks = order.kind == GuardOrder::Kind::kAsk;
+  if (asks) set_stop_flags(order.signal);
+  for (const auto& [rank, started] : ranks_) {
+    const bool at_terminal = started.target > 0;
+    if (at_terminal && order.origin == SignalOrigin::kTerminal) continue;
+    // SIGTERM would also end the children of the rank, such as the workers of a data loader.
+    const bool looks_at_flag = started.stop_flag && started.stop_flag->is_watched();
+    if (!asks || order.signal != SIGTERM || !looks_at_flag) signal_one(rank, order.signal);
+  }
+  pass_on(SIGCONT, SignalOrigin::kProcess);  // a stopped process cannot end
+  end_by(Clock::now() + duty_.grace);
+}
+
+void GuardProcess::set_stop_flags(int signal) {
+  request_ = signal;
+  for (const auto& [rank, started] : ranks_) {
+    if (started.stop_flag) started.stop_flag->set(signal);
   }
 }
 

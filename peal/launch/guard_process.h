@@ -16,6 +16,8 @@
 #include "peal/launch/rank_command.h"
 #include "peal/launch/start_process.h"
 #include "peal/system/fd.h"
+#include "peal/system/private_folder.h"
+#include "peal/system/stop_flag.h"
 
 namespace peal::launch {
 
@@ -49,12 +51,13 @@ class GuardProcess final {
  private:
   struct Started {
     pid_t pid = -1;
-    pid_t target = 0;   // for kill(2): its group, or the process if it is in the terminal's group
+    pid_t target = 0;  // for kill(2): its group, or the process if it is in the terminal's group
+    std::optional<StopFlag> stop_flag{};
     RankCommand end{};  // its after_end and environment, if there is a command after the end
   };
 
   void start_ranks();
-  bool start(const RankCommand& command, Placement placement, const RankFunction& function);
+  bool start(RankCommand command, Placement placement, const RankFunction& function);
   void start_by_order(const GuardOrder& order);
   /// Whether a further rank may come, so that the guard must not end.
   bool waits_for_ranks() const;
@@ -67,6 +70,9 @@ class GuardProcess final {
   void follow(const GuardOrder& order);
   void tell_stopped() const;
   void pass_on(int signal, SignalOrigin origin) const;
+  void stop(const GuardOrder& order);
+  std::optional<StopFlag> make_stop_flag(RankCommand& command);
+  void set_stop_flags(int signal);
   void signal_one(Rank rank, int signal) const;
   void end_by(TimePoint deadline);
   void clear_up(TimePoint now);
@@ -81,6 +87,8 @@ class GuardProcess final {
   std::set<pid_t> signalled_;                 // leftover processes that have received SIGTERM
   std::optional<std::int64_t> memory_kills_;  // processes that the kernel killed, and are reported
   std::set<pid_t> after_ends_;                // commands after the end of ranks, that run
+  std::optional<PrivateFolder> stop_flags_;   // their files; made for the first rank
+  std::optional<int> request_;                // with which the flags are set
   enum class Launcher : unsigned char { kAlive, kLost } launcher_ = Launcher::kAlive;
   enum class Children : unsigned char { kSome, kNone } children_ = Children::kSome;
   TimePoint deadline_ = TimePoint::max();  // at this time all processes are killed

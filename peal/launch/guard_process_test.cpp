@@ -124,6 +124,26 @@ TEST_F(GuardProcessTest, TheCommandAfterTheEndIsNotKilledWithTheRanks) {
   EXPECT_EQ(::unlink(file.c_str()), 0);
 }
 
+TEST_F(GuardProcessTest, AWarningSetsTheFlagsOfAllRanksAndSendsNoSignal) {
+  order({.kind = GuardOrder::Kind::kWarn});
+  const std::string wait =
+      "until [ $(od -An -j4 -N4 -td4 $PEAL_STOP_FLAG) = -1 ]; do sleep 0.05; done; exit 7";
+  const auto events = run({shell_rank(0, wait), shell_rank(1, wait)});
+  EXPECT_THAT(statuses(events), ElementsAre(7 << 8, 7 << 8));
+}
+
+TEST_F(GuardProcessTest, ARankThatDoesNotLookAtItsFlagIsAskedBySigterm) {
+  order({.kind = GuardOrder::Kind::kAsk, .signal = SIGTERM});
+  const auto events = run({shell_rank(0, "exec sleep 1000")});
+  EXPECT_THAT(statuses(events), ElementsAre(SIGTERM));
+}
+
+TEST_F(GuardProcessTest, ARankHasItsOwnFlagInsteadOfThatOfAnOuterLauncher) {
+  RankCommand rank = shell_rank(0, "[ $PEAL_STOP_FLAG != outer ] && [ -f $PEAL_STOP_FLAG ]");
+  rank.environment["PEAL_STOP_FLAG"] = "outer";
+  EXPECT_THAT(statuses(run({rank})), ElementsAre(0));
+}
+
 TEST_F(GuardProcessTest, AProgramThatCannotRunEndsTheOtherRanks) {
   RankCommand bad = shell_rank(1, "");
   bad.program = "/dev/null";

@@ -20,6 +20,8 @@ class LaunchWatch {
 
   /// All ranks have been ordered to start.
   virtual void started() = 0;
+  /// The ranks were warned before the time limit.
+  virtual void warned() = 0;
   virtual void ended(const ProcessEnd& end) = 0;
   /// Whether the job must end: then its ranks get SIGTERM, and SIGKILL after the grace.
   virtual bool look() = 0;

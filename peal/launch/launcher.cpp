@@ -10,9 +10,12 @@
 #include <span>
 #include <utility>
 
+#include "peal/config/config.h"
+#include "peal/config/environment.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/outputs.h"
 #include "peal/launch/supervisor.h"
+#include "peal/system/stop_flag.h"
 
 namespace peal::launch {
 namespace {
@@ -28,6 +31,11 @@ GuardDuty duty_of(const LaunchOptions& options,
       .terminal_group = ::isatty(STDIN_FILENO) != 0 ? ::getpgrp() : 0,
       .grace = options.grace,
   };
+}
+
+std::optional<StopFlag> outer_stop_flag() {
+  const auto path = process_environment()(kStopFlagVariable);
+  return path ? StopFlag::open(*path) : std::nullopt;
 }
 
 /// One launch: waits for signals, for the guard's events and for output, and reacts.
@@ -57,6 +65,7 @@ class Launch final {
   void rank_lost(Rank rank);
   void add(ProcessEnd end);
   bool is_decided() const;
+  void check_warning();
   void check_time_limit();
   void look();
   std::size_t index_of(Rank rank) const {
@@ -68,6 +77,9 @@ class Launch final {
   const observe::EndPlace ends_;
   LaunchWatch* const watch_ = nullptr;
   const TimePoint start_ = Clock::now();
+  const TimePoint warning_time_ = warning_time(options_, start_);
+  /// Of the rank of an outer job that this launcher is, such as a node of a submitted job.
+  const std::optional<StopFlag> outer_flag_ = watch_ == nullptr ? outer_stop_flag() : std::nullopt;
   std::set<Rank> stopped_ranks_;
   bool has_lost_ = false;  // a host, since the last look at the events
   LaunchReport report_;
@@ -143,22 +155,35 @@ int Launch::longest_wait() const {
   if (supervisor_.stage() == Stage::kFailing) return supervisor_.milliseconds_to_fail();
   if (waits_for_last_output()) return static_cast<int>(kLastOutput.count());
   if (watch_ != nullptr) return static_cast<int>(kLookEvery.count());
-  if (!options_.time_limit || supervisor_.stage() != Stage::kRunning) return -1;
-  return static_cast<int>(
-      Deadline(start_ + *options_.time_limit).within(std::chrono::hours(1)).left().count());
+  if (supervisor_.stage() != Stage::kRunning) return -1;
+  TimePoint next = options_.time_limit ? start_ + *options_.time_limit : TimePoint::max();
+  if (!report_.was_warned) next = std::min(next, warning_time_);
+  if (!report_.was_warned && outer_flag_) next = std::min(next, Clock::now() + kLookEvery);
+  if (next == TimePoint::max()) return -1;
+  return static_cast<int>(Deadline(next).within(std::chrono::hours(1)).left().count());
+}
+
+void Launch::check_warning() {
+  if (report_.was_warned || supervisor_.stage() != Stage::kRunning) return;
+  const bool outer_is_warned = outer_flag_ && outer_flag_->is_set();
+  if (Clock::now() < warning_time_ && !outer_is_warned) return;
+  report_.was_warned = true;
+  supervisor_.guard().warn();
+  if (watch_ != nullptr) watch_->warned();
 }
 
 void Launch::check_time_limit() {
   if (!options_.time_limit || supervisor_.stage() != Stage::kRunning) return;
   if (Clock::now() < start_ + *options_.time_limit) return;
   report_.time_limit = options_.time_limit;
-  supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
+  if (report_.was_warned) return supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
+  supervisor_.ask_to_stop(SIGTERM, SignalOrigin::kProcess);
 }
 
 void Launch::look() {
   if (watch_ == nullptr || !watch_->look() || supervisor_.stage() != Stage::kRunning) return;
   report_.was_cancelled = true;
-  supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
+  supervisor_.ask_to_stop(SIGTERM, SignalOrigin::kProcess);
 }
 
 void Launch::wait_and_handle() {
@@ -173,6 +198,7 @@ void Launch::wait_and_handle() {
   outputs_.handle(all.subspan(Supervisor::kEntries));
   // The cause is known, so the other ranks need no time to fail by themselves.
   if (std::exchange(has_lost_, false)) supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
+  check_warning();
   check_time_limit();
   look();
   if (ready == 0 && limited) {

@@ -104,6 +104,12 @@ void LocalGuard::stop(int signal, SignalOrigin origin) {
   order({GuardOrder::Kind::kStop, signal, origin});
 }
 
+void LocalGuard::ask_to_stop(int signal, SignalOrigin origin) {
+  order({GuardOrder::Kind::kAsk, signal, origin});
+}
+
+void LocalGuard::warn() { order({.kind = GuardOrder::Kind::kWarn}); }
+
 void LocalGuard::kill() { order({.kind = GuardOrder::Kind::kKill}); }
 
 void LocalGuard::signal(Rank rank, int signal) {

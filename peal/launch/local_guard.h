@@ -24,8 +24,11 @@ class LocalGuard final : public Guard {
   int events() const override { return events_.get(); }
   std::optional<GuardEvent> try_next() override;
   bool has_ended() const override { return ended_; }
+  int orders() const override { return orders_.get(); }
   void pass_on(int signal, SignalOrigin origin) override;
   void stop(int signal, SignalOrigin origin) override;
+  void ask_to_stop(int signal, SignalOrigin origin) override;
+  void warn() override;
   void kill() override;
   /// Needs Starts::kAlsoLater. The host does not count.
   void start(const RankCommand& command, int out, int err) override;

@@ -70,6 +70,13 @@ Rank first_rank_of(const LaunchOptions& options) { return options.node.node * op
 
 int world_size_of(const LaunchOptions& options) { return options.node.nodes * options.ranks; }
 
+TimePoint warning_time(const LaunchOptions& options, TimePoint start) {
+  if (!options.warn_before) return TimePoint::max();
+  TimePoint end = options.allocation_end.value_or(TimePoint::max());
+  if (options.time_limit) end = std::min(end, start + *options.time_limit);
+  return end == TimePoint::max() ? end : end - *options.warn_before;
+}
+
 void check(const LaunchOptions& options) {
   if (options.command.empty() || options.command.front().empty()) {
     throw Error(ErrorKind::kUsage,

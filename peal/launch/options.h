@@ -64,6 +64,11 @@ struct LaunchOptions {
   /// others. Empty: all ranks must end.
   std::vector<Rank> deciding{};
   std::optional<Timeout> time_limit{};  // then the launcher ends the ranks
+  /// When Slurm ends the job.
+  std::optional<TimePoint> allocation_end{};
+  /// How long before the time limit or allocation_end the launcher sets the stop flags of the ranks
+  /// (Guard::warn).
+  std::optional<Timeout> warn_before{};
   /// The time between the request to end and the kill.
   Timeout grace = std::chrono::seconds(5);
 
@@ -74,6 +79,9 @@ struct LaunchOptions {
 Rank first_rank_of(const LaunchOptions& options);
 /// The ranks of all nodes.
 int world_size_of(const LaunchOptions& options);
+
+/// When the ranks of a launch that begins at `start` are warned; TimePoint::max(): never.
+TimePoint warning_time(const LaunchOptions& options, TimePoint start);
 
 /// Rejects a missing command, less than one rank or too many, more ranks than slots, hosts for
 /// one of several nodes, and a negative grace. Also rejects a variable by which the launcher sets

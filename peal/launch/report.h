@@ -43,6 +43,7 @@ struct LaunchReport {
   int survivors = 0;                    // processes that SIGKILL did not end
   int cut_short = 0;                    // the signal that cut the grace short; 0: none
   bool is_decided = false;              // the deciding ranks have ended well
+  bool was_warned = false;              // the ranks, before a time limit
   std::optional<Timeout> time_limit{};  // that has ended the launch
   bool was_cancelled = false;           // LaunchWatch::look has ended the launch
   Timeout grace{};

@@ -81,7 +81,7 @@ void Supervisor::end_by_signal(SignalReader::Taken taken) {
   switch (stage_) {
     case Stage::kRunning:
       intervention_.signal = taken.signal;
-      return stop(taken.signal, taken.origin);
+      return ask_to_stop(taken.signal, taken.origin);
     case Stage::kFailing:
       return stop(taken.signal, taken.origin);
     case Stage::kStopping:
@@ -120,6 +120,11 @@ void Supervisor::fail() {
 void Supervisor::stop(int signal, SignalOrigin origin) {
   note_stop();
   guard_->stop(signal, origin);
+}
+
+void Supervisor::ask_to_stop(int signal, SignalOrigin origin) {
+  note_stop();
+  guard_->ask_to_stop(signal, origin);
 }
 
 /// A request to end may come after the guard has ended: the stages only go forward.

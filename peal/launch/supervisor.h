@@ -70,6 +70,8 @@ class Supervisor final {
   void fail();
   /// Ends the processes by `signal`, and kills those that remain after the grace.
   void stop(int signal, SignalOrigin origin);
+  /// The same at a request from outside, so that ranks can save: see Guard::ask_to_stop.
+  void ask_to_stop(int signal, SignalOrigin origin);
   /// Drops the remaining output, because it did not arrive in time. After a signal, this means that
   /// the reader of the output is stuck.
   void give_up_output();

@@ -38,8 +38,7 @@ void add_nodes(const Environment& environment,
 }  // namespace
 
 std::optional<SlurmAllocation> read_slurm_allocation(const Environment& environment) {
-  const auto list = environment("SLURM_JOB_NODELIST");
-  if (!list || !environment("SLURM_JOB_ID")) return std::nullopt;
+  if (!environment("SLURM_JOB_ID")) return std::nullopt;
   const auto step = environment("SLURM_STEP_ID");
   if (step && step != kInteractiveStep) return std::nullopt;
   SlurmAllocation allocation{.nodes = {}, .has_tasks = environment("SLURM_NTASKS").has_value()};
@@ -52,6 +51,7 @@ std::optional<SlurmAllocation> read_slurm_allocation(const Environment& environm
     add_nodes(environment, "_HET_GROUP_" + std::to_string(i), i, allocation.nodes);
   }
   if (components == 0) add_nodes(environment, "", std::nullopt, allocation.nodes);
+  if (allocation.nodes.empty()) return std::nullopt;
   return allocation;
 }
 

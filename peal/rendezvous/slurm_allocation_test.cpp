@@ -54,6 +54,17 @@ TEST(SlurmAllocationTest, AHeterogeneousJobHasTheNodesOfItsComponentsInTheirOrde
   EXPECT_TRUE(components_of(*read_slurm_allocation(fixed_environment(kScript))).empty());
 }
 
+TEST(SlurmAllocationTest, AShellOfSallocHasOnlyTheListsOfItsComponents) {
+  const auto allocation =
+      read_slurm_allocation(fixed_environment({{"SLURM_JOB_ID", "1"},
+                                               {"SLURM_HET_SIZE", "2"},
+                                               {"SLURM_JOB_NODELIST_HET_GROUP_0", "n1"},
+                                               {"SLURM_JOB_NODELIST_HET_GROUP_1", "n2"},
+                                               {"SLURM_NTASKS", "2"}}));
+  ASSERT_TRUE(allocation);
+  EXPECT_THAT(components_of(*allocation), ElementsAre(Pair("n1", 0), Pair("n2", 1)));
+}
+
 TEST(SlurmAllocationTest, ATaskOfSrunAndAnyOtherProcessHaveNone) {
   Variables variables = kScript;
   variables["SLURM_STEP_ID"] = "0";

@@ -59,6 +59,11 @@ Result<kAsync> barrier(const PyGroup& self, Seconds timeout) {
   return carry_out<kAsync>(self, {}, &ProcessGroup::barrier, &ProcessGroup::barrier_async, options);
 }
 
+bool should_stop(const PyGroup& self, Seconds timeout) {
+  const Timeout t = timeout_of(timeout);
+  return self.run([&](ProcessGroup& g) { return g.should_stop(t); });
+}
+
 void monitored_barrier(const PyGroup& self, Seconds timeout) {
   const CallOptions options{.timeout = timeout_of(timeout)};
   self.run([&](ProcessGroup& g) { g.monitored_barrier(options); });
@@ -74,6 +79,7 @@ void bind_collectives(GroupClass& group) {
   bind_both(group, "all_reduce", &all_reduce<false>, &all_reduce<true>, docs::kAllReduce, data, op);
   bind_both(group, "reduce", &reduce<false>, &reduce<true>, docs::kReduce, data, root, op);
   bind_both(group, "barrier", &barrier<false>, &barrier<true>, docs::kBarrier);
+  group.def("should_stop", &should_stop, py::kw_only(), timeout_argument(), docs::kShouldStop);
   group.def("monitored_barrier",
             &monitored_barrier,
             py::kw_only(),

@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "peal/config/config.h"
+#include "peal/config/environment.h"
 #include "peal/init/init.h"
 #include "peal/system/per_process.h"
 #include "peal/system/process_state.h"
+#include "peal/system/stop_requests.h"
 
 #include "python/common/errors.h"
 #include "python/common/gil.h"
@@ -38,6 +40,15 @@ PyGroup init(const std::string& init_method,
   const WithoutGil without_gil;
   return PyGroup(interruptible([&] { return peal::init_process_group(options); }));
 }
+
+struct NotedRequests {
+  StopRequests requests{process_environment()(kStopFlagVariable).value_or("")};
+};
+
+/// Made at the first call, and kept: the notes end with the process.
+constinit PerProcess<NotedRequests> noted_requests;
+
+bool stop_requested() { return noted_requests.get().requests.has_come(); }
 
 void bind_reduce_op(py::module_& module) {
   py::class_<ReduceOp> op(module, "ReduceOp", py::is_final(), docs::kReduceOp);
@@ -88,6 +99,7 @@ PYBIND11_MODULE(_core, module) {
              py::arg("world_size") = py::none(),
              py::arg("timeout") = py::none(),
              docs::kInitProcessGroup);
+  module.def("stop_requested", &stop_requested, docs::kStopRequested);
   module.def("tell_of_exception",
              &tell_all_of_exception,
              py::arg("what"),

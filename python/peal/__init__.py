@@ -22,11 +22,20 @@ import sys
 from typing import TYPE_CHECKING
 
 from peal import _build, _core
-from peal._core import ANY_SOURCE, Memory, ProcessGroup, ReduceOp, Work, init_process_group
+from peal._core import (
+    ANY_SOURCE,
+    Memory,
+    ProcessGroup,
+    ReduceOp,
+    Work,
+    init_process_group,
+    stop_requested,
+)
 from peal._ending import end_with_process
 from peal._errors import Error
 from peal._objects import add_object_collectives
 from peal._spawn import SpawnError, spawn
+from peal._stop import should_stop
 
 if TYPE_CHECKING:
     from peal._ddp import DistributedDataParallel
@@ -45,7 +54,9 @@ __all__ = [
     "TorchOptions",
     "Work",
     "init_process_group",
+    "should_stop",
     "spawn",
+    "stop_requested",
 ]
 
 add_object_collectives(ProcessGroup)

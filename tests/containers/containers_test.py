@@ -1,6 +1,8 @@
 """`peal run --image`: ranks in real containers of podman, on this machine and on hosts with agents.
 
-    containers_test.py PEAL FIRST STEPS    # the program peal, a program that makes a group, one that runs until killed
+    containers_test.py PEAL FIRST STEPS STOPPING
+
+FIRST makes a group, STEPS runs until it is killed, and STOPPING until it is asked to stop.
 """
 import json
 import os
@@ -16,21 +18,22 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
 import images
 import ssh_hosts
 import world
+from capabilities import shows
 from images import IMAGE, Containers
+from nasty_values import NASTY, SHOW
+from secret_places import CommandLines, assert_unseen
 from world import wait_until
 
-PEAL, FIRST, STEPS = (pathlib.Path(path).resolve() for path in sys.argv[1:4])
-NASTY = {"SPACES": "  a  b ", "QUOTES": """'"'"'""", "HOME_REFERENCE": "$HOME `id` $(id)", "BACKSLASH": "a\\nb\\",
-         "COMMA": "a,b,c", "NEWLINE": "a\nb\n", "COUNT": "64(x2)", "JSON": '{"a": [1, "b c"]}', "SEMICOLON": "a;b&c|d",
-         "EMPTY": "", "LONG": "x" * 100_000, "WITH.DOT": "dot", "UTF8": "ä€", "PATH": "/usr/bin:/bin:/of the job",
-         "LD_LIBRARY_PATH": "/of the job", "HASH": "# no comment"}
-SHOW = "import json, os, sys; print(json.dumps({n: os.environ.get(n) for n in sys.argv[1:]}))"
+PEAL, FIRST, STEPS, STOPPING = (pathlib.Path(path).resolve() for path in sys.argv[1:5])
+VALUES = {**NASTY, "PATH": "/usr/bin:/bin:/of the job", "LD_LIBRARY_PATH": "/of the job"}
 SECRET = "0123456789abcdef" * 4
 SLEEP = ["sleep", "86400"]
 
 
 class TestOfContainers(unittest.TestCase):
     maxDiff = None
+    runner = "container"
+    refuses = {"elastic": "--image has no effect in an elastic job: leave it out"}
 
     @classmethod
     def setUpClass(cls):
@@ -72,28 +75,31 @@ class TestOfContainers(unittest.TestCase):
 
 
 class Runs(TestOfContainers):
+    @shows("images")
     def test_each_rank_runs_in_a_container_of_the_image(self):
         run = self.peal("-n", "2", "sh", "-c", "echo $RANK/$WORLD_SIZE $PEAL_TEST_IMAGE")
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(sorted(run.stdout.splitlines()), [f"[0] 0/2 {IMAGE}", f"[1] 1/2 {IMAGE}"])
 
+    @shows("a group of ranks on several nodes")
     def test_ranks_on_other_hosts_run_in_containers_there_and_sum_numbers(self):
         run = self.peal("-n", "4", "-H", "node1:2,node2:2", FIRST)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(len(re.findall(r"rank \d has 12", run.stdout)), 4, run.stdout)
 
+    @shows("values byte for byte")
     def test_variables_arrive_byte_for_byte(self):
         with tempfile.TemporaryDirectory() as folder:
-            options = [word for name in NASTY for word in ("-x", name)]
+            options = [word for name in VALUES for word in ("-x", name)]
             command = [PEAL, "run", "--no-prefix", "-n", "1", "--image", IMAGE, *options, "/usr/bin/python3", "-c",
-                       SHOW, *NASTY]
+                       SHOW, *VALUES]
             # A shell cannot set a name with a dot, and the commands of the world need their own PATH.
             script = pathlib.Path(folder, "start.py")
             script.write_text(f"import os\nos.execve({str(PEAL)!r}, {list(map(str, command))!r}, "
-                              f"{{**os.environ, **{NASTY!r}}})\n")
+                              f"{{**os.environ, **{VALUES!r}}})\n")
             run = self.hosts.run([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertEqual(json.loads(run.stdout), NASTY)
+        self.assertEqual(json.loads(run.stdout), VALUES)
 
     def test_variables_of_the_host_do_not_hide_those_of_the_image(self):
         run = self.peal("--no-prefix", "-n", "1", "sh", "-c", "echo $PATH $ONLY_HERE",
@@ -109,13 +115,14 @@ class Runs(TestOfContainers):
         run.terminate()
         run.wait()
 
+    @shows("secret unseen")
     def test_the_secret_is_in_no_command_line_and_in_no_variable_of_a_container(self):
-        run = self.start("-n", "1", "sh", "-c", "cat $PEAL_SECRET_FILE | md5sum; exec sleep 86400",
-                         env={"PEAL_SECRET": SECRET})
-        self.assertIn("[0] ", run.stdout.readline())
+        with CommandLines() as lines:
+            run = self.start("-n", "1", "sh", "-c", "cat $PEAL_SECRET_FILE | md5sum; exec sleep 86400",
+                             env={"PEAL_SECRET": SECRET})
+            self.assertIn("[0] ", run.stdout.readline())
         name, = self.podman("ps", "--format={{.Names}}").split()
-        self.assertNotIn(SECRET, self.podman("inspect", name))
-        self.assertFalse([command for command in self.commands(world.LAUNCHER) if SECRET in command])
+        assert_unseen(self, [SECRET.encode()], lines, ["podman\0run"], texts={"inspect": self.podman("inspect", name)})
         mounts = json.loads(self.podman("inspect", "--format={{json .Mounts}}", name))
         source, = (pathlib.Path(one["Source"]) for one in mounts if one["Destination"] == "/run/peal-secret")
         self.assertEqual(source.parent.stat().st_mode & 0o077, 0)
@@ -125,6 +132,7 @@ class Runs(TestOfContainers):
 
 
 class Ends(TestOfContainers):
+    @shows("exit code of the first failure")
     def test_the_exit_code_of_the_program_is_that_of_the_job(self):
         for code in 3, 125, 127:
             self.assertEqual(self.peal("-n", "1", "sh", "-c", f"exit {code}").returncode, code)
@@ -157,11 +165,40 @@ class Ends(TestOfContainers):
         self.assertEqual(run.returncode, 137, run.stderr)
         self.assertIn("memory", run.stdout + run.stderr)
 
+    @shows("elastic")
+    def test_elastic_jobs_are_refused(self):
+        run = self.peal("--min-np", "1", "-n", "2", "true")
+        self.assertEqual((run.returncode, run.stdout), (2, ""))
+        self.assertIn(self.refuses["elastic"], run.stderr)
+
+    @shows("time limit")
+    def test_a_job_ends_at_its_time_limit(self):
+        run = self.peal("-n", "1", "--timeout", "3", "--grace", "0.5", *SLEEP)
+        self.assertEqual(run.returncode, 124, run.stderr)
+
+    @shows("restarts")
+    def test_a_failed_job_starts_again_in_new_containers(self):
+        run = self.peal("-n", "1", "--max-restarts", "1", "sh", "-c", "echo attempt $PEAL_ATTEMPT; [ $PEAL_ATTEMPT = 1 ]")
+        self.assertEqual((run.returncode, "attempt 1" in run.stdout), (0, True), run.stderr)
+
+    @shows("cancel a running job")
     def test_sigterm_reaches_the_program(self):
         run = self.start("-n", "1", "sh", "-c", "trap 'echo ended; exit 5' TERM; echo begun; sleep 86400 & wait")
         self.assertEqual(run.stdout.readline(), "[0] begun\n")
         run.terminate()
         self.assertIn("ended", run.communicate()[0])
+
+    def test_ranks_are_asked_to_stop_whatever_their_user(self):
+        for options in [], ["--container-option=--user=1234:1234"]:
+            with self.subTest(options=options):
+                run = self.start("-n", "2", "--grace", "60", *options, STOPPING, "/tmp/checkpoint")
+                lines = [run.stdout.readline() for _ in range(2)]
+                self.assertTrue(all("step 3" in line for line in lines), lines)
+                run.terminate()
+                out, err = run.communicate()
+                self.assertEqual(run.returncode, 0, err)
+                steps = re.findall(r"ends after step (\d+)", out)
+                self.assertEqual((len(steps), len(set(steps))), (2, 1), out)
 
     def test_a_program_that_ignores_sigterm_is_killed_after_the_grace(self):
         run = self.start("-n", "1", "--grace", "0.5", "sh", "-c", "trap '' TERM; echo begun; while :; do sleep 1; done")
@@ -228,4 +265,4 @@ if __name__ == "__main__":
     if reason := images.why_not() or ssh_hosts.why_not():
         print("SKIPPED:", reason)
         sys.exit(images.SKIPPED)
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
+import secret_places
 import ssh_hosts
 
 PEAL = pathlib.Path(sys.argv[1]).resolve()
@@ -22,10 +24,6 @@ LONG = 100_000  # seconds: a process that ends only because it is ended
 MARK = "PEAL_TEST_JOBS"  # in the environment of all processes of a test
 NUMBERS = itertools.count()
 
-# Values that shells, ssh and other engines change.
-NASTY = {"SPACES": "  a  b ", "QUOTES": """'"'"'""", "HOME_REFERENCE": "$HOME `id` $(id)", "BACKSLASH": "a\\nb\\",
-         "COMMA": "a,b,c", "NEWLINE": "a\nb\n", "COUNT": "64(x2)", "JSON": '{"a": [1, "b c"]}', "SEMICOLON": "a;b&c|d",
-         "EMPTY": "", "LONG": "x" * 100_000, "WITH.DOT": "dot", "UTF8": "ä€"}
 
 
 def wait_until(condition, what, patience=PATIENCE):
@@ -58,9 +56,10 @@ class JobTest(unittest.TestCase):
     """Jobs on this machine. With `hosts`, peal runs on the host `launcher` of these hosts."""
     maxDiff = None
     hosts = None
+    prefix = "peal-jobs-test-"  # of the folder's name
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="peal-jobs-test-")
+        folder = tempfile.TemporaryDirectory(prefix=self.prefix)
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.jobs = self.folder / "jobs"
@@ -112,6 +111,16 @@ class JobTest(unittest.TestCase):
         """The job to its end, in the foreground."""
         return self.peal("submit", self.write(job), *to, "--stream-logs", *options, **popen)
 
+    def stream_with_paths(self, to):
+        """A job whose roles have the same command, and other folders in their PATH."""
+        for name in ("a", "b"):
+            tool = self.folder / name / "tool"
+            tool.parent.mkdir()
+            tool.write_text(f"#!/bin/sh\necho the tool of {name}\n")
+            tool.chmod(0o755)
+        return self.stream({"roles": [role("tool", name=name, env={"PATH": f"{self.folder / name}:/usr/bin:/bin"})
+                                      for name in ("a", "b")]}, to=to)
+
     def status(self, job):
         run = self.peal("status", "--json", job)
         self.assertEqual(run.returncode, 0, run.stderr)
@@ -153,7 +162,7 @@ class JobTest(unittest.TestCase):
 
     def at_gate(self, name="go"):
         """For the shell: waits for open_gate(name)."""
-        return f"until [ -e {self.path(name)} ]; do sleep 0.05; done"
+        return f"until [ -e {shlex.quote(str(self.path(name)))} ]; do sleep 0.05; done"
 
     # Processes.
 
@@ -161,6 +170,10 @@ class JobTest(unittest.TestCase):
         """The numbers of all processes of this test's jobs, on any host."""
         mark = f"{MARK}={self.mark}\0".encode()
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and mark in environment_of(name) + b"\0"]
+
+    def secrets(self):
+        """Of the jobs of this test that run."""
+        return secret_places.secrets_of(map(environment_of, self.processes()))
 
     def assert_no_process(self):
         wait_until(lambda: not self.processes(), f"gone: the processes {self.processes()}")
@@ -180,17 +193,14 @@ class JobTest(unittest.TestCase):
         wait_until(lambda: not self.processes(), "killed")
 
 
-def main():
+def main(why_not=None):
+    """`why_not`: a sentence, if no test can run here."""
+    if why_not:
+        print("SKIPPED:", why_not)
+        sys.exit(ssh_hosts.SKIPPED)
     result = unittest.main(argv=sys.argv[:1] + [word for word in sys.argv[2:] if "/" not in word],
                            exit=False).result
     if result.wasSuccessful() and result.skipped:
         print("SKIPPED:", result.skipped[0][1])
         sys.exit(ssh_hosts.SKIPPED)
     sys.exit(not result.wasSuccessful())
-
-
-def main_with_hosts():
-    if ssh_hosts.why_not():
-        print("SKIPPED:", ssh_hosts.why_not())
-        sys.exit(ssh_hosts.SKIPPED)
-    main()

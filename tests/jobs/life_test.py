@@ -61,6 +61,11 @@ class Submit(JobTest):
         run = self.stream({"roles": [role("printf", "<%s>", "a b")]}, "--", "--lr", "0.1 $x", "")
         self.assertEqual((run.returncode, run.stdout), (0, "<a b><--lr><0.1 $x><>\n"), run.stderr)
 
+    def test_the_path_of_a_role_finds_its_command(self):
+        run = self.stream_with_paths(to=("--to", "local"))
+        self.assertEqual((run.returncode, sorted(run.stdout.splitlines())),
+                         (0, ["[a-0] the tool of a", "[b-0] the tool of b"]), run.stderr)
+
     def test_many_jobs_at_the_same_time_have_their_own_ids_and_ports(self):
         ids = [self.submit({"roles": [shell(f"echo $MASTER_PORT; {self.at_gate()}")]}) for _ in range(4)]
         for job in ids:

@@ -25,8 +25,12 @@ def as_root():
     return [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
 
 
-def may_make_networks():
-    return subprocess.run([*as_root(), "unshare", "--mount", "--net", "true"], capture_output=True).returncode == 0
+def why_not():
+    """Why no stand-in can run here: a sentence, or nothing."""
+    if not find("kubectl"):
+        return "kubectl is not installed; scripts/bootstrap installs it"
+    namespaces = subprocess.run([*as_root(), "unshare", "--mount", "--net", "true"], capture_output=True)
+    return "this machine allows no namespaces, so that pods could have no names" if namespaces.returncode else None
 
 
 def wait_for(what, condition, patience=PATIENCE):
@@ -40,9 +44,9 @@ def wait_for(what, condition, patience=PATIENCE):
 
 
 class StandIn:
-    """`tool`: the program peal_kubernetes_tool."""
+    """`tool`: the program peal_kubernetes_tool, for run() and begin()."""
 
-    def __init__(self, tool, cores=8, secret=SECRET):
+    def __init__(self, tool=None, cores=8, secret=SECRET):
         self.tool = tool
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="peal-kubernetes-"))
         self.output = open(self.folder / "server", "wb")

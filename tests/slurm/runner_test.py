@@ -1,179 +1,158 @@
 """`peal submit --to slurm`, status, logs and cancel: a real cluster in namespaces (tests/engines), with three nodes.
 
-    runner_test.py PEAL
+    runner_test.py PEAL STOPPING    # STOPPING: the example program
 """
-import json
+import datetime
 import pathlib
-import shutil
-import subprocess
+import re
 import sys
-import tempfile
-import time
-import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "jobs"), str(TESTS / "engines")]
+import jobs
 import slurm_cluster
+from capabilities import shows
+from jobs import LONG, JobTest, role, shell, wait_until
 from slurm_cluster import SlurmCluster
 
-PEAL = pathlib.Path(sys.argv[1]).resolve()
-LONG = 100_000  # seconds: a rank that ends only because it is ended
-PATIENCE = 90  # seconds
-# Values that shells, Slurm and other engines change.
-NASTY = {"SPACES": "  a  b ", "QUOTES": """'"'"'""", "HOME_REFERENCE": "$HOME `id` $(id)", "BACKSLASH": "a\\nb\\",
-         "COMMA": "a,b,c", "NEWLINE": "a\nb\n", "COUNT": "64(x2)", "JSON": '{"a": [1, "b c"]}', "SEMICOLON": "a;b&c|d",
-         "EMPTY": "", "LONG": "x" * 100_000, "WITH.DOT": "dot", "UTF8": "ä€"}
+STOPPING = pathlib.Path(sys.argv[2]).resolve()
+SLURM = ("--to", "slurm")
 
 
-def wait_until(condition, what):
-    end = time.monotonic() + PATIENCE
-    while not (result := condition()):
-        if time.monotonic() > end:
-            raise AssertionError(f"after {PATIENCE} s: not {what}")
-        time.sleep(0.1)
-    return result
+class Runner(JobTest):
+    runner = "slurm"
+    prefix = "it's 50%j $HOME "  # which a shell and Slurm would read otherwise
 
-
-class Runner(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = SlurmCluster(3)
+        cls.hosts = cls.cluster = SlurmCluster(3)
         cls.addClassCleanup(cls.cluster.stop)
 
     def setUp(self):
-        # A name that a shell and Slurm would read otherwise.
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="it's 50%j $HOME "))
-        self.addCleanup(shutil.rmtree, self.folder)
         self.addCleanup(self.cluster.wait_until_idle)
+        super().setUp()
 
-    def peal(self, *arguments):
-        run = self.cluster.popen([PEAL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                 env={"PEAL_JOBS_DIR": str(self.folder / "jobs")})
-        out, err = run.communicate(timeout=PATIENCE)
-        return subprocess.CompletedProcess(arguments, run.returncode, out, err)
-
-    def submit(self, command, **fields):
-        """The id of a job with two nodes."""
-        nodes = fields.pop("nodes", 2)
-        job = {"name": "mnist", "roles": [{"name": "worker", "nodes": nodes, "command": ["sh", "-c", command]}], **fields}
-        path = self.folder / "job.json"
-        path.write_text(json.dumps(job))
-        run = self.peal("submit", path, "--to", "slurm")
-        self.assertEqual(run.returncode, 0, run.stderr)
-        return run.stdout.strip()
-
-    def status(self, job):
-        run = self.peal("status", job, "--json")
-        self.assertEqual(run.returncode, 0, run.stderr)
-        return json.loads(run.stdout)
-
-    def await_state(self, job, *states):
-        return wait_until(lambda: (status := self.status(job))["state"] in states and status, f"{states}: {self.status(job)}")
+    def submit_nodes(self, script, nodes=2, **fields):
+        """The id of a job with one role."""
+        return self.submit({**fields, "roles": [shell(script, nodes=nodes)]}, to=SLURM)
 
     def number(self, job):
-        return json.loads((self.folder / "jobs" / job / "submitted.json").read_text())["engine_id"]
+        return self.record(job, "submitted.json")["engine_id"]
+
+    def of_slurm(self, *command):
+        run = self.cluster.run(command)
+        self.assertEqual(run.returncode, 0, run.stdout)
+        return run.stdout
+
+    def await_engine_state(self, job, state):
+        wait_until(lambda: self.status(job)["engine_state"] == state, f"seen by Slurm: {state}")
 
     def has_succeeded_without_the_wait(self, job):
-        """Slurm lets a requeued job wait for two minutes after the end of its last process. Each call ends the wait:
-        one before that end has no effect."""
-        self.cluster.run(["scontrol", "update", f"JobId={self.number(job)}", "StartTime=now"])
+        """Slurm lets a requeued job wait for two minutes after the end of its last process, because the nodes refuse
+        it in the second of that end. Makes it two seconds."""
+        shown = self.of_slurm("scontrol", "show", "job", "--oneliner", self.number(job))
+        eligible = datetime.datetime.fromisoformat(re.search(r"EligibleTime=(\S+)", shown)[1])
+        if eligible > datetime.datetime.now() + datetime.timedelta(seconds=60):
+            self.cluster.run(["scontrol", "update", f"JobId={self.number(job)}", "StartTime=now+2"])
         return self.status(job)["state"] == "succeeded"
 
     def test_a_job_runs_on_its_nodes_and_leaves_its_logs(self):
-        job = self.submit("echo $SLURMD_NODENAME $RANK/$WORLD_SIZE")
+        job = self.submit_nodes("echo $SLURMD_NODENAME $RANK/$WORLD_SIZE")
         status = self.await_state(job, "succeeded")
         self.assertEqual(status["exit_code"], 0)
-        wait_until(lambda: self.status(job)["engine_state"] == "COMPLETED", "seen by Slurm")
-        logs = self.peal("logs", job).stdout
-        self.assertIn("node1 0/2", logs)
-        self.assertIn("node2 1/2", logs)
+        self.await_engine_state(job, "COMPLETED")
+        self.assertEqual(sorted(self.logs(job).splitlines()), ["[w-0] node1 0/2", "[w-1] node2 1/2"])
+        self.assertEqual(self.logs(job, "--rank", 1), "[w-1] node2 1/2\n")
 
     def test_the_first_failure_is_the_result_of_the_program(self):
-        job = self.submit("[ $RANK = 0 ] || exit 9; sleep 100000")
+        job = self.submit_nodes("[ $RANK = 0 ] || exit 9; sleep 100000")
         status = self.await_state(job, "failed")
         self.assertEqual(status["exit_code"], 9)
-        wait_until(lambda: self.status(job)["engine_state"] == "FAILED", "seen by Slurm")
-        self.assertRegex(status["first_failure"], r"rank 1 \(worker 1 on node2\) ended with exit code 9")
+        self.await_engine_state(job, "FAILED")
+        self.assertRegex(status["first_failure"], r"rank 1 \(w 1 on node2\) ended with exit code 9")
 
     def test_a_job_that_waits_has_a_reason_and_can_be_cancelled(self):
-        job = self.submit("true", engine_options={"slurm": ["--hold"]})
+        job = self.submit_nodes("true", engine_options={"slurm": ["--hold"]})
         status = self.status(job)
         self.assertEqual((status["state"], status["engine_state"]), ("queued", "PENDING"))
         self.assertIn("JobHeldUser", status["reason"])
-        self.assertEqual(self.peal("cancel", job).returncode, 0)
+        self.cancel(job)
         self.await_state(job, "cancelled")
-        wait_until(lambda: self.status(job)["engine_state"] == "CANCELLED", "seen by Slurm")
-        self.assertEqual(self.peal("cancel", job).returncode, 0)
+        self.await_engine_state(job, "CANCELLED")
+        self.cancel(job)
 
     def test_a_cancelled_job_gives_its_ranks_their_grace(self):
-        job = self.submit(f"trap 'echo rank $RANK ends; exit 0' TERM; echo ready; sleep {LONG} & wait")
+        job = self.submit_nodes(f"trap 'echo rank $RANK ends; exit 0' TERM; echo ready; sleep {LONG} & wait")
         self.await_state(job, "running")
-        wait_until(lambda: self.peal("logs", job).stdout.count("ready") == 2, "ready")
-        self.assertEqual(self.peal("cancel", job).returncode, 0)
+        wait_until(lambda: self.logs(job).count("ready") == 2, "ready")
+        self.cancel(job)
         status = self.await_state(job, "cancelled")
         self.assertIn("cancelled it", status["reason"])
-        self.assertEqual(self.peal("logs", job).stdout.count("ends"), 2)
+        self.assertEqual(self.logs(job).count("ends"), 2)
+        self.assert_no_process()
 
     def test_roles_with_other_resources_run_in_their_own_components(self):
-        path = self.folder / "job.json"
-        path.write_text(json.dumps({"name": "two", "roles": [
-            {"name": "master", "nodes": 1, "command": ["sh", "-c", "echo $PEAL_ROLE $SLURMD_NODENAME $RANK"]},
-            {"name": "worker", "nodes": 2, "resources": {"cpus": 2},
-             "command": ["sh", "-c", "echo $PEAL_ROLE $SLURMD_NODENAME $RANK"]}]}))
-        run = self.peal("submit", path, "--to", "slurm")
-        job = run.stdout.strip()
-        status = self.await_state(job, "succeeded", "failed")
+        show = "echo $PEAL_ROLE $SLURMD_NODENAME $RANK"
+        job = self.submit({"roles": [shell(show, name="master"),
+                                     shell(show, name="worker", nodes=2, resources={"cpus": 2})]}, to=SLURM)
+        status = self.end_of(job)
         self.assertEqual(status["state"], "succeeded", status)
-        logs = self.peal("logs", job).stdout
-        self.assertRegex(logs, r"master node\d 0")
-        self.assertRegex(logs, r"worker node\d 1")
-        self.assertRegex(logs, r"worker node\d 2")
+        logs = self.logs(job)
+        for line in (r"master node\d 0", r"worker node\d 1", r"worker node\d 2"):
+            self.assertRegex(logs, line)
 
+    @shows("requeue")
     def test_a_requeued_job_continues_its_attempts(self):
-        job = self.submit(f"echo attempt $PEAL_ATTEMPT; [ $PEAL_ATTEMPT = 1 ] || sleep {LONG}")
+        job = self.submit_nodes(f"echo attempt $PEAL_ATTEMPT; [ $PEAL_ATTEMPT = 1 ] || sleep {LONG}")
         self.await_state(job, "running")
-        wait_until(lambda: "attempt 0" in self.peal("logs", job).stdout, "started")
-        self.assertEqual(self.cluster.run(["scontrol", "requeue", self.number(job)]).returncode, 0)
+        wait_until(lambda: "attempt 0" in self.logs(job), "started")
+        self.of_slurm("scontrol", "requeue", self.number(job))
         self.await_state(job, "queued")
         wait_until(lambda: self.has_succeeded_without_the_wait(job), "succeeded")
-        self.assertIn("attempt 1", self.peal("logs", job).stdout)
-        self.assertIn("attempt 0", self.peal("logs", job, "--attempt", "0").stdout)
+        self.assertIn("attempt 1", self.logs(job))
+        self.assertIn("attempt 0", self.logs(job, "--attempt", "0"))
 
-    def test_values_arrive_byte_for_byte_and_are_in_no_command_line(self):
-        show = "import json, os, sys; print(json.dumps({n: os.environ.get(n) for n in sys.argv[1:]}))"
-        path = self.folder / "job.json"
-        path.write_text(json.dumps({"name": "values", "env": {**NASTY, "TOKEN": "a-hidden-value"}, "roles": [{
-            "name": "w", "command": [sys.executable, "-c", f"{show}; sys.stdout.flush(); import time; time.sleep({LONG})",
-                                     *NASTY]}]}))
-        job = self.peal("submit", path, "--to", "slurm").stdout.strip()
-        wait_until(lambda: self.peal("logs", job).stdout.endswith("\n"), "shown")
-        self.assertEqual(json.loads(self.peal("logs", job).stdout), NASTY)
-        for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                self.assertNotIn(b"a-hidden-value", line.read_bytes())
-            except OSError:
-                continue
-        self.peal("cancel", job)
-        self.await_state(job, "cancelled")
+    def assert_same_step(self, text):
+        steps = re.findall(r"rank \d ends after step (\d+)", text)
+        self.assertEqual((len(steps), len(set(steps))), (2, 1), text)
 
-    def test_a_script_shows_no_value_of_the_job(self):
-        job = self.submit("true", env={"TOKEN": "hidden-value"}, engine_options={"slurm": ["--hold"]})
-        script = self.cluster.run(["scontrol", "write", "batch_script", self.number(job), "-"], stdout=subprocess.PIPE).stdout
-        shown = self.cluster.run(["scontrol", "show", "job", self.number(job)], stdout=subprocess.PIPE).stdout
-        self.assertNotIn("hidden-value", f"{script}{shown}")
-        self.peal("cancel", job)
+    def submit_stopping(self, **fields):
+        return self.submit_nodes('exec "$STOPPING" "$FILE"', env={"STOPPING": str(STOPPING), "FILE": str(self.path("checkpoint"))},
+                                 **fields)
+
+    def test_ranks_are_asked_to_stop_before_the_time_limit(self):
+        job = self.submit_stopping(max_run_time="10h", warn_before="9h59m59s")
+        status = self.end_of(job)
+        self.assertEqual((status["state"], status["exit_code"]), ("succeeded", 0), status)
+        self.assertIn("warned before its time limit", status["reason"])
+        self.assert_same_step(self.logs(job))
+
+    def test_a_limit_that_only_slurm_knows_counts(self):
+        script = self.path("script.sh")
+        script.write_text('#!/bin/sh\nexec "$PEAL" run -n 2 --warn-before 599 "$STOPPING" "$FILE"\n')
+        out = self.path("out")
+        run = self.cluster.run(["sbatch", "--wait", "--nodes=2", "--ntasks-per-node=1", "--time=10",
+                                f"--output={out}".replace("%", "%%"), script],
+                               env={"PEAL": str(jobs.PEAL), "STOPPING": str(STOPPING), "FILE": str(self.path("checkpoint"))})
+        self.assertEqual(run.returncode, 0, out.read_text())
+        self.assertIn("warned before the time limit", out.read_text())
+        self.assert_same_step(out.read_text())
+
+    def test_ranks_save_when_slurm_signals_the_nodes_as_at_a_preemption(self):
+        job = self.submit_stopping(grace="60s")
+        wait_until(lambda: self.logs(job).count("step 3") == 2, "training")
+        self.of_slurm("scancel", "--signal=TERM", self.number(job))
+        status = self.end_of(job)
+        self.assertEqual(status["state"], "succeeded", status)
+        self.assert_same_step(self.logs(job))
 
     def test_slurm_says_why_a_job_is_refused(self):
-        path = self.folder / "job.json"
-        path.write_text(json.dumps({"name": "x", "roles": [{"name": "w", "command": ["true"]}],
-                                    "engine_options": {"slurm": ["--partition=nope"]}}))
-        run = self.peal("submit", path, "--to", "slurm")
+        run = self.peal("submit", self.write({"roles": [role("true")], "engine_options": {"slurm": ["--partition=nope"]}}),
+                        *SLURM)
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("Invalid partition name specified (see `sinfo`", run.stderr)
-        self.assertEqual(list((self.folder / "jobs").iterdir()), [])
+        self.assertEqual(list(self.jobs.iterdir()), [])
 
 
 if __name__ == "__main__":
-    if slurm_cluster.why_not():
-        print(slurm_cluster.why_not())
-        sys.exit(slurm_cluster.SKIPPED)
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
+    jobs.main(slurm_cluster.why_not())

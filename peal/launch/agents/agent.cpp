@@ -38,7 +38,8 @@
 namespace peal::launch::agents {
 namespace {
 
-constexpr Timeout kTick{200};
+/// Short, so that heartbeats are not much later than kBeatPause.
+constexpr Timeout kTick{100};
 /// How long to wait for the first frame.
 constexpr Timeout kPatience{60'000};
 /// Open files of one rank: two pipe ends, and a reserve.
@@ -66,6 +67,7 @@ class Agent final {
 
   bool is_over() const;
   void wait_and_handle();
+  void handle_frames();
   void handle(const Frame& frame);
   void start(const RankCommand& command);
   void start_with_outputs(const RankCommand& command);
@@ -91,6 +93,7 @@ class Agent final {
   std::map<Rank, Streams> outputs_;
   std::map<Rank, observe::EndPlace> started_;
   std::set<Rank> stopped_;
+  bool guard_is_busy_ = false;       // it still starts ranks of earlier orders
   bool launcher_may_pause_ = false;  // it has passed on SIGTSTP, and stops itself
   bool has_told_signal_ = false;
   bool has_told_gone_ = false;
@@ -122,7 +125,8 @@ bool Agent::is_over() const { return supervisor_.stage() == Stage::kGone && link
 
 void Agent::wait_and_handle() {
   std::vector<pollfd> entries = {{link_.in(), POLLIN, 0},
-                                 {link_.wants_to_write() ? link_.out() : -1, POLLOUT, 0}};
+                                 {link_.wants_to_write() ? link_.out() : -1, POLLOUT, 0},
+                                 {guard_is_busy_ ? supervisor_.guard().orders() : -1, POLLOUT, 0}};
   const std::size_t first_of_supervisor = entries.size();
   supervisor_.add_to(entries);
   const std::size_t first_output = entries.size();
@@ -136,10 +140,23 @@ void Agent::wait_and_handle() {
   tell_gone(now);
   if (entries[1].revents != 0) link_.write_some();
   if (entries[0].revents != 0) link_.read_some(now);
-  while (const auto frame = link_.try_next()) handle(*frame);
+  handle_frames();
   link_.beat(now);
   check_launcher(now);
   tell_signal();
+}
+
+/// The guard starts ranks one after the other. The agent does not wait for the guard, because the
+/// agent must send heartbeats meanwhile.
+void Agent::handle_frames() {
+  while (true) {
+    pollfd guard{supervisor_.guard().orders(), POLLOUT, 0};
+    guard_is_busy_ = guard.fd >= 0 && ::poll(&guard, 1, 0) == 0;
+    if (guard_is_busy_) return;
+    const auto frame = link_.try_next();
+    if (!frame) return;
+    handle(*frame);
+  }
 }
 
 void Agent::handle(const Frame& frame) {
@@ -158,6 +175,10 @@ void Agent::handle(const Frame& frame) {
     }
     case FrameKind::kStop:
       return supervisor_.stop(decode_signal(frame.payload).signal, SignalOrigin::kProcess);
+    case FrameKind::kAsk:
+      return supervisor_.ask_to_stop(decode_signal(frame.payload).signal, SignalOrigin::kProcess);
+    case FrameKind::kWarn:
+      return supervisor_.guard().warn();
     case FrameKind::kKill:
       return supervisor_.guard().kill();
     case FrameKind::kCollect:
@@ -262,9 +283,8 @@ void Agent::drain(Rank rank) {
 }
 
 void Agent::check_launcher(TimePoint now) {
-  if (!link_.is_closed() && !launcher_may_pause_ && link_.silence(now) > begin_.silence) {
-    link_.close();
-  }
+  const bool is_silent = link_.silence(now) > link_.patience(begin_.silence);
+  if (is_silent && !launcher_may_pause_) link_.close();
   if (link_.is_closed() && supervisor_.stage() < Stage::kStopping) {
     supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
   }

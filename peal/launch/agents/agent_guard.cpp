@@ -93,6 +93,8 @@ void AgentGuard::handle(int host, const Frame& frame) {
     case FrameKind::kSignal:
     case FrameKind::kPassOn:
     case FrameKind::kStop:
+    case FrameKind::kAsk:
+    case FrameKind::kWarn:
     case FrameKind::kKill:
     case FrameKind::kCollect:
     case FrameKind::kFile:
@@ -231,13 +233,19 @@ void AgentGuard::pass_on(int signal, SignalOrigin /*origin*/) {
 }
 
 /// A host that has not answered yet has no processes, and its answer would come too late.
-void AgentGuard::stop(int signal, SignalOrigin /*origin*/) {
+void AgentGuard::stop_by(FrameKind kind, int signal) {
   if (stage_ == Stage::kRunning) stage_ = Stage::kStopping;
   for (int host = 0; host < agents_.count(); ++host) {
     if (!agents_.host(host).is_ready()) agents_.leave(host, "the job ends");
   }
   for (const auto& [host, unwritten] : unwritten_) agents_.pause(host, -1);
-  send_to_all(FrameKind::kStop, signal);
+  send_to_all(kind, signal);
+}
+
+void AgentGuard::stop(int signal, SignalOrigin /*origin*/) { stop_by(FrameKind::kStop, signal); }
+
+void AgentGuard::ask_to_stop(int signal, SignalOrigin /*origin*/) {
+  stop_by(FrameKind::kAsk, signal);
 }
 
 void AgentGuard::kill() {

@@ -25,8 +25,11 @@ class AgentGuard final : public Guard {
   int events() const override { return agents_.readable(); }
   std::optional<GuardEvent> try_next() override;
   bool has_ended() const override { return false; }  // this guard is a part of the launcher
+  int orders() const override { return -1; }         // the connections have queues
   void pass_on(int signal, SignalOrigin origin) override;
   void stop(int signal, SignalOrigin origin) override;
+  void ask_to_stop(int signal, SignalOrigin origin) override;
+  void warn() override { send_to_all(FrameKind::kWarn, 0); }
   void kill() override;
   /// `command.host` is the name of a host that is ready, or was. If the name was added to the
   /// agents several times, the last one counts.
@@ -71,6 +74,7 @@ class AgentGuard final : public Guard {
   int number_of(const std::string& host) const;
   void end_if_done();
   void send_to_all(FrameKind kind, int signal);
+  void stop_by(FrameKind kind, int signal);
 
   Agents& agents_;
   const Starts starts_;

@@ -150,6 +150,7 @@ void AgentHost::take_answer() {
   if (facts_.exit_code != 0) return refuse(facts_.problem);
   if (engine_.engine == Engine::kMpi) find_addresses();
   state_ = State::kReady;
+  link_.hear(Clock::now());  // the time of the login does not count
 }
 
 /// mpirun passes on no address on which the agent could rely. So the name of the host decides.
@@ -191,8 +192,9 @@ void AgentHost::check(TimePoint now, const Patience& patience) {
     return;
   }
   if (link_.is_closed()) return lose(reason_of_end());
-  if (link_.silence(now) > patience.silence) {
-    lose(fmt::format("no sign of life for {} s", seconds(patience.silence)));
+  const Duration limit = link_.patience(patience.silence);
+  if (link_.silence(now) > limit) {
+    lose(fmt::format("no sign of life for {:.3g} s", std::chrono::duration<double>(limit).count()));
   }
 }
 

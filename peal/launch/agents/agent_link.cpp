@@ -12,11 +12,18 @@ namespace {
 
 /// A longer pause between two calls of `beat` means that this process did not run.
 constexpr Duration kOwnPause = std::chrono::seconds(1);
+/// How long a silence counts for `patience`.
+constexpr Duration kRemembered = std::chrono::seconds(10);
 
 }  // namespace
 
 AgentLink::AgentLink(Fd in, Fd out, TimePoint now)
-    : in_(std::move(in)), out_(std::move(out)), heard_(now), sent_(now), beat_(now) {
+    : in_(std::move(in)),
+      out_(std::move(out)),
+      heard_(now),
+      longest_at_(now),
+      sent_(now),
+      beat_(now) {
   for (const int fd : {in_.get(), out_.get()}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
 }
 
@@ -52,9 +59,27 @@ std::optional<std::string> AgentLink::receive(TimePoint now) {
     close();
     return std::nullopt;
   }
-  heard_ = now;
+  end_silence(now);
   bytes.resize(static_cast<std::size_t>(got));
   return bytes;
+}
+
+Duration AgentLink::own_pause(TimePoint now) const {
+  return now - beat_ > kOwnPause ? now - beat_ : Duration(0);
+}
+
+void AgentLink::end_silence(TimePoint now) {
+  const Duration ended = silence(now) - own_pause(now);
+  if (ended >= longest_ || now - longest_at_ > kRemembered) {
+    longest_ = ended;
+    longest_at_ = now;
+  }
+  heard_ = now;
+}
+
+void AgentLink::hear(TimePoint now) {
+  heard_ = longest_at_ = now;
+  longest_ = Duration(0);
 }
 
 void AgentLink::read_some(TimePoint now) {
@@ -79,7 +104,7 @@ void AgentLink::close() {
 }
 
 void AgentLink::beat(TimePoint now) {
-  if (now - beat_ > kOwnPause) heard_ = std::min(now, heard_ + (now - beat_));
+  heard_ = std::min(now, heard_ + own_pause(now));
   beat_ = now;
   if (now - sent_ >= kBeatPause && queue_.empty()) send(FrameKind::kBeat);
 }

@@ -2,6 +2,7 @@
 // blocking, and heartbeats. Used by agent.cpp and agent_guard.cpp.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <string>
@@ -49,14 +50,20 @@ class AgentLink final {
   /// How long the peer has been silent. Time in which this process did not run does not count,
   /// because this process could not read then. Call `beat` at least once a second.
   Duration silence(TimePoint now) const { return now - heard_; }
+  /// The silence after which the peer is lost: `least`, or four times the longest silence of the
+  /// last ten seconds, but at most 5 * `least`. A host that is busy is not lost, although the peer
+  /// and the processes that carry its frames get little CPU time.
+  Duration patience(Duration least) const { return std::clamp(4 * longest_, least, 5 * least); }
   /// Restarts the measurement of the silence. Call it after a time in which this side did not read.
-  void hear(TimePoint now) { heard_ = now; }
+  void hear(TimePoint now);
 
  private:
   static constexpr std::size_t kFull = 1 << 20;
   static constexpr std::size_t kMostRead = 1 << 18;
 
   std::optional<std::string> receive(TimePoint now);
+  Duration own_pause(TimePoint now) const;
+  void end_silence(TimePoint now);
 
   Fd in_;
   Fd out_;
@@ -66,6 +73,8 @@ class AgentLink final {
   std::size_t written_ = 0;  // bytes of the first text that are written
   bool is_closed_ = false;
   TimePoint heard_;
+  Duration longest_{};  // of the silences that have ended lately
+  TimePoint longest_at_;
   TimePoint sent_;
   TimePoint beat_;  // the last call of `beat`
 };

@@ -78,6 +78,47 @@ TEST(AgentLinkTest, AfterAPauseOfThisProcessASilentPeerIsNoticedAsFastAsBefore) 
   EXPECT_EQ(pair.b.silence(later + seconds(2)), seconds(2));
 }
 
+/// The peer is silent for this time, and then sends a frame. This side calls `beat` meanwhile.
+void stay_silent(Pair& pair, TimePoint& now, milliseconds time) {
+  for (; time > milliseconds(0); time -= milliseconds(100)) pair.b.beat(now += milliseconds(100));
+  pair.a.send(FrameKind::kEnding);
+  pair.b.read_some(now);
+}
+
+TEST(AgentLinkTest, APeerThatIsBusyMayBeSilentForFourTimesAsLongAsLately) {
+  TimePoint now = Clock::now();
+  Pair pair(now);
+  stay_silent(pair, now, milliseconds(500));
+  EXPECT_EQ(pair.b.patience(seconds(2)), seconds(2));
+  stay_silent(pair, now, milliseconds(900));
+  EXPECT_EQ(pair.b.patience(seconds(2)), milliseconds(3600));
+  stay_silent(pair, now, milliseconds(400));
+  EXPECT_EQ(pair.b.patience(seconds(2)), milliseconds(3600));
+  stay_silent(pair, now, seconds(3));
+  EXPECT_EQ(pair.b.patience(seconds(2)), seconds(10));  // the most
+}
+
+TEST(AgentLinkTest, TheLimitIsStrictAgainWhenThePeerHasAnsweredInTimeForTenSeconds) {
+  TimePoint now = Clock::now();
+  Pair pair(now);
+  stay_silent(pair, now, milliseconds(1600));
+  for (int i = 0; i < 26; ++i) stay_silent(pair, now, milliseconds(400));
+  EXPECT_EQ(pair.b.patience(seconds(2)), seconds(2));
+}
+
+TEST(AgentLinkTest, TimeInWhichThisProcessDidNotRunOrReadDoesNotMakeItPatient) {
+  TimePoint now = Clock::now();
+  Pair pair(now);
+  now += seconds(60);
+  pair.a.send(FrameKind::kEnding);
+  pair.b.read_some(now);
+  pair.b.beat(now);
+  EXPECT_EQ(pair.b.patience(seconds(2)), seconds(2));
+  stay_silent(pair, now, milliseconds(1600));
+  pair.b.hear(now);
+  EXPECT_EQ(pair.b.patience(seconds(2)), seconds(2));
+}
+
 TEST(AgentLinkTest, TheEndOfThePeerClosesTheLinkAfterItsLastFrame) {
   Pair pair;
   pair.a.send(FrameKind::kEnding, "last");

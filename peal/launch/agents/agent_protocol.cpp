@@ -63,7 +63,10 @@ std::string encode(const Begin& begin) {
   ByteWriter writer;
   writer.put_text(begin.job);
   writer.put_u32(static_cast<std::uint32_t>(begin.commands.size()));
-  for (const auto& command : begin.commands) put(writer, command);
+  for (const WantedCommand& command : begin.commands) {
+    put(writer, command.words);
+    writer.put_text(command.path);
+  }
   put(writer, begin.environment);
   writer.put_text(begin.directory);
   writer.put_u8(begin.has_files ? 1 : 0);
@@ -79,7 +82,10 @@ Begin decode_begin(std::string_view bytes) {
   ByteReader reader(bytes, "first order to an agent");
   Begin begin;
   begin.job = text(reader);
-  for (auto left = reader.get_u32(); left > 0; --left) begin.commands.push_back(texts(reader));
+  for (auto left = reader.get_u32(); left > 0; --left) {
+    std::vector<std::string> words = texts(reader);
+    begin.commands.push_back({std::move(words), text(reader)});
+  }
   begin.environment = variables(reader);
   begin.directory = text(reader);
   begin.has_files = reader.get_u8() != 0;

@@ -23,7 +23,7 @@
 namespace peal::launch::agents {
 
 /// The version of the messages: raise it with every change of the messages.
-inline constexpr int kProtocol = 4;
+inline constexpr int kProtocol = 5;
 
 /// The largest payload. A larger one is a mistake, or the peer is another program.
 inline constexpr Bytes kLongestFrame = 256_MiB;
@@ -47,6 +47,8 @@ enum class FrameKind : std::uint8_t {
   kSignal,     // SignalOrder: a signal to one rank
   kPassOn,     // SignalOrder: a signal to all ranks
   kStop,       // SignalOrder: the same, and ranks that remain after the grace are killed
+  kAsk,        // SignalOrder: as kStop, but see Guard::ask_to_stop
+  kWarn,       // sets the stop flags of all ranks
   kKill,       // all ranks are killed
   kCollect,    // RecordOrder: send records of the ranks
   kForget,     // RecordOrder: remove the records of a round, if their folder is private
@@ -76,11 +78,17 @@ enum class AddressSource : std::uint8_t {
   kSlurm,  // SLURM_LAUNCH_NODE_IPADDR, and this host's address towards it
 };
 
+/// A command of ranks.
+struct WantedCommand {
+  std::vector<std::string> words{};  // the program and its arguments
+  std::string path{};                // the PATH of these ranks; empty: that of Begin::environment
+  friend bool operator==(const WantedCommand&, const WantedCommand&) = default;
+};
+
 /// The first frame of the launcher. The agent checks it before any rank starts.
 struct Begin {
-  std::string job{};  // PEAL_JOB
-  /// The commands of the host's ranks, each once: the program and its arguments.
-  std::vector<std::vector<std::string>> commands{};
+  std::string job{};                                 // PEAL_JOB
+  std::vector<WantedCommand> commands{};             // of the host's ranks, each once
   std::map<std::string, std::string> environment{};  // of the ranks, without the variables of the
                                                      // host; for PATH and PEAL_FLIGHT_DIR
   std::string directory{};                           // in which ranks start

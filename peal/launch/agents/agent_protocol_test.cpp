@@ -33,7 +33,7 @@ TEST(AgentProtocolTest, OtherLinesAreNotABanner) {
 
 TEST(AgentProtocolTest, MessagesReadBack) {
   const Begin begin{.job = "j",
-                    .commands = {{"sh", "-c", "echo '$HOME'"}, {"true"}},
+                    .commands = {{{"sh", "-c", "echo '$HOME'"}, "/bin:/a b"}, {{"true"}}},
                     .environment = {{"A.b", "1,\n2"}, {"EMPTY", ""}},
                     .directory = "/home/x y",
                     .grace = Timeout(5000),
@@ -75,7 +75,7 @@ TEST(AgentProtocolTest, MessagesReadBack) {
 }
 
 TEST(AgentProtocolTest, ACutOrLongerMessageIsAMismatch) {
-  const std::string bytes = encode(Begin{.job = "j", .commands = {{"a"}}});
+  const std::string bytes = encode(Begin{.job = "j", .commands = {{{"a"}}}});
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_THROW(decode_begin(std::string_view(bytes).substr(0, size)), Error) << size;
   }

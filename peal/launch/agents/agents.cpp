@@ -76,7 +76,7 @@ Agents::~Agents() {
   ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
 }
 
-int Agents::add(const std::string& host, std::vector<std::vector<std::string>> commands) {
+int Agents::add(const std::string& host, std::vector<WantedCommand> commands) {
   Begin begin = options_.begin;
   if (!commands.empty()) begin.commands = std::move(commands);
   // Names of Slurm's nodes are not always host names.

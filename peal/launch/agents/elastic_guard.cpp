@@ -75,6 +75,16 @@ void ElasticGuard::stop(int signal, SignalOrigin origin) {
   remote_.stop(signal, origin);
 }
 
+void ElasticGuard::ask_to_stop(int signal, SignalOrigin origin) {
+  local_.ask_to_stop(signal, origin);
+  remote_.ask_to_stop(signal, origin);
+}
+
+void ElasticGuard::warn() {
+  local_.warn();
+  remote_.warn();
+}
+
 void ElasticGuard::kill() {
   local_.kill();
   remote_.kill();

@@ -35,8 +35,11 @@ class ElasticGuard final : public HostGuard {
   int events() const override { return poll_.get(); }
   std::optional<GuardEvent> try_next() override;
   bool has_ended() const override { return local_.has_ended() && !local_gone_; }
+  int orders() const override { return local_.orders(); }
   void pass_on(int signal, SignalOrigin origin) override;
   void stop(int signal, SignalOrigin origin) override;
+  void ask_to_stop(int signal, SignalOrigin origin) override;
+  void warn() override;
   void kill() override;
   void start(const RankCommand& command, int out, int err) override;
   void signal(Rank rank, int signal) override;

@@ -27,9 +27,10 @@ std::string value(const Variables& variables, const std::string& name) {
 
 /// Finds the commands as a shell of the rank would, up to the first that cannot run.
 void find_programs(const Begin& begin, Ready& ready) {
-  const std::string path = value(begin.environment, "PATH");
-  for (const std::vector<std::string>& command : begin.commands) {
-    FoundCommand found{.command = with_interpreter(command)};
+  const std::string shared = value(begin.environment, "PATH");
+  for (const WantedCommand& command : begin.commands) {
+    FoundCommand found{.command = with_interpreter(command.words)};
+    const std::string& path = command.path.empty() ? shared : command.path;
     const CommandLookup lookup =
         find_command(found.command.front(), path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path);
     found.program = lookup.path;

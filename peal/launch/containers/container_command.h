@@ -13,6 +13,9 @@ namespace peal::launch::containers {
 /// Where the file with the job's secret is in a container: the value of PEAL_SECRET_FILE.
 inline constexpr const char* kSecretPath = "/run/peal-secret";
 
+/// Where the stop flag of the rank (system/stop_flag.h) is in a container.
+inline constexpr const char* kStopFlagPath = "/run/peal-stop-flag";
+
 /// From in_container to `peal container-rank`: the lines NAME=VALUE of the file for --env-file.
 inline constexpr const char* kFileVariable = "PEAL_CONTAINER_VARIABLES";
 

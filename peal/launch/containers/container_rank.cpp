@@ -19,6 +19,7 @@
 
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
+#include "peal/config/config.h"
 #include "peal/launch/containers/container_command.h"
 #include "peal/launch/containers/engine_client.h"
 #include "peal/launch/start_process.h"
@@ -84,6 +85,12 @@ std::vector<std::string> options_of_host(const PrivateFolder& folder,
     // The user of the image may read it. Other users of this host cannot enter the folder.
     ::chmod(path.c_str(), 0444);
     options.push_back(fmt::format("--volume={}:{}:ro,z", path, kSecretPath));
+  }
+  if (const auto flag = take(environment, kStopFlagVariable)) {
+    // As the secret: the user of the image may open it.
+    ::chmod(flag->c_str(), 0666);
+    options.push_back(fmt::format("--volume={}:{}:z", *flag, kStopFlagPath));
+    options.push_back(fmt::format("--env={}={}", kStopFlagVariable, kStopFlagPath));
   }
   if (!has_option(arguments, "--shm-size=")) options.push_back(half_of_memory());
   if (has_input()) options.emplace_back("--interactive");

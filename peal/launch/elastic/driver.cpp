@@ -118,6 +118,7 @@ void Driver::act() {
     end();
   }
   if (!runs()) return;
+  if (now >= warning_time_ && !std::exchange(has_warned_, true)) supervisor_.guard().warn();
   processes_.kill_late(now);
   if (!elastic_.discovery_script.empty() && discovery_.advance(now, next_process_)) {
     ++next_process_;

@@ -83,6 +83,8 @@ class Driver final {
   const ElasticOptions& elastic_;
   const JobContext& job_;
   const TimePoint start_ = Clock::now();
+  const TimePoint warning_time_ = warning_time(options_, start_);
+  bool has_warned_ = false;
   State state_;
   std::map<std::string, WorkerKit> kits_;  // of hosts that are or were ready
   std::map<int, std::int64_t> asks_;       // by worker: the request that waits for an answer

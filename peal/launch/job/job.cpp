@@ -214,6 +214,11 @@ void check_times(const Job& job) {
   if (job.max_run_time) {
     check_duration("max_run_time", *job.max_run_time, seconds(1), kLongestTime, "from 1s to 366d");
   }
+  if (job.warn_before) {
+    if (!job.max_run_time) throw wrong("warn_before", "it needs max_run_time");
+    check_duration(
+        "warn_before", *job.warn_before, seconds(1), *job.max_run_time, "from 1s to max_run_time");
+  }
   check_duration("start_timeout", job.start_timeout, seconds(1), kLongestTime, "from 1s to 366d");
   check_duration("grace", job.grace, milliseconds(0), kLongestPause, "from 0s to 1d");
   check_duration("restarts.first_pause",

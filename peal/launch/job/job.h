@@ -89,6 +89,7 @@ struct Job {
   int spare_nodes = 0;  // unused hosts, each of which can replace a lost host
   Restarts restarts{};
   std::optional<std::chrono::seconds> max_run_time{};  // then the job is cancelled
+  std::optional<std::chrono::seconds> warn_before{};   // max_run_time: then the ranks should stop
   std::chrono::seconds start_timeout{600};             // until all nodes have started
   std::chrono::milliseconds grace{5000};               // between SIGTERM and SIGKILL
   int priority = 0;

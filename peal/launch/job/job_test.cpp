@@ -141,6 +141,13 @@ TEST(JobTest, RolesOutsideTheWorldComeLast) {
 TEST(JobTest, TimesHaveBounds) {
   using namespace std::chrono_literals;
   EXPECT_THAT(check_problem([](Job& j) { j.max_run_time = 0s; }), StartsWith("max_run_time"));
+  EXPECT_THAT(check_problem([](Job& j) { j.warn_before = 5s; }),
+              StartsWith("warn_before: it needs max_run_time"));
+  EXPECT_THAT(check_problem([](Job& j) {
+                j.max_run_time = 5s;
+                j.warn_before = 6s;
+              }),
+              StartsWith("warn_before: it is from 1s to max_run_time"));
   EXPECT_THAT(check_problem([](Job& j) { j.start_timeout = 0s; }), StartsWith("start_timeout"));
   EXPECT_THAT(check_problem([](Job& j) { j.grace = -1ms; }), StartsWith("grace"));
   EXPECT_THAT(check_problem([](Job& j) { j.restarts.first_pause = 2min; }),

@@ -123,6 +123,7 @@ std::map<std::string, std::vector<std::string>> read_engine_options(const Field&
 
 void read_times(const Members& members, Job& job) {
   if (const auto time = members.take("max_run_time")) job.max_run_time = time->seconds();
+  if (const auto time = members.take("warn_before")) job.warn_before = time->seconds();
   if (const auto time = members.take("start_timeout")) job.start_timeout = time->seconds();
   if (const auto time = members.take("grace")) job.grace = time->duration();
 }
@@ -140,6 +141,7 @@ FormResult read_peal_form(const Field& document) {
                          "spare_nodes",
                          "restarts",
                          "max_run_time",
+                         "warn_before",
                          "start_timeout",
                          "grace",
                          "priority",

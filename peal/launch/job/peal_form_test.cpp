@@ -55,6 +55,7 @@ success_role: trainer
 spare_nodes: 1
 restarts: {most: 3, first_pause: 500ms, longest_pause: 2m}
 max_run_time: 2h
+warn_before: 5m
 start_timeout: 90s
 grace: 10s
 priority: -5
@@ -80,6 +81,7 @@ engine_options:
       .spare_nodes = 1,
       .restarts = {.most = 3, .first_pause = 500ms, .longest_pause = 120s},
       .max_run_time = 2h,
+      .warn_before = std::chrono::minutes(5),
       .start_timeout = 90s,
       .grace = 10s,
       .priority = -5,

@@ -120,6 +120,9 @@ std::string header(const ProcessPlan& plan, const Job& job, const MasterAddress&
     text += fmt::format("the job succeeds when {} has ended with 0\n", job.success_role);
   }
   if (job.max_run_time) text += fmt::format("longest time: {}\n", duration_text(*job.max_run_time));
+  if (job.warn_before) {
+    text += fmt::format("warning: {} before the end\n", duration_text(*job.warn_before));
+  }
   if (job.restarts.most > 0) text += fmt::format("restarts: up to {}\n", job.restarts.most);
   return text;
 }

@@ -190,6 +190,7 @@ void print_limits(const Job& job, Printer& out) {
   }
   print(job.restarts, out);
   if (job.max_run_time) out.word("max_run_time", duration_text(*job.max_run_time));
+  if (job.warn_before) out.word("warn_before", duration_text(*job.warn_before));
   if (job.start_timeout != usual.start_timeout) {
     out.word("start_timeout", duration_text(job.start_timeout));
   }

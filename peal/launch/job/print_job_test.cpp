@@ -47,6 +47,7 @@ TEST(PrintJobTest, AllFieldsArePrinted) {
       .spare_nodes = 1,
       .restarts = {.most = 3, .first_pause = 500ms, .longest_pause = 120s},
       .max_run_time = 2h,
+      .warn_before = std::chrono::minutes(5),
       .start_timeout = 90s,
       .grace = 10s,
       .priority = -5,
@@ -86,6 +87,7 @@ restarts:
   first_pause: 500ms
   longest_pause: 2m
 max_run_time: 2h
+warn_before: 5m
 start_timeout: 90s
 grace: 10s
 priority: -5
@@ -301,6 +303,7 @@ Job random_job(unsigned seed) {
   if (dice.sometimes())
     job.restarts = {dice.upto(5), dice.pause(), std::chrono::milliseconds(60'000)};
   if (dice.sometimes()) job.max_run_time = dice.time();
+  if (job.max_run_time && dice.sometimes()) job.warn_before = *job.max_run_time;
   if (dice.sometimes()) job.start_timeout = dice.time();
   if (dice.sometimes()) job.grace = dice.pause();
   job.priority = dice.sometimes() ? dice.upto(1'000) - 500 : 0;

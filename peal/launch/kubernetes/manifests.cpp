@@ -157,6 +157,11 @@ std::vector<std::string> unused_fields(const Job& job) {
         "start_timeout is not used: Kubernetes waits for free nodes without a limit; max_run_time "
         "limits the whole job");
   }
+  if (job.warn_before) {
+    sentences.push_back(
+        "warn_before is not used: at max_run_time, Kubernetes sends SIGTERM, which should_stop() "
+        "notes too, and gives the processes their grace");
+  }
   if (job.restarts.most > 0 && (job.restarts.first_pause != Restarts{}.first_pause ||
                                 job.restarts.longest_pause != Restarts{}.longest_pause)) {
     sentences.push_back(

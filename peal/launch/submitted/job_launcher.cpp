@@ -17,6 +17,7 @@
 #include "peal/launch/agents/agent_guard.h"
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/agents/run_on_hosts.h"
+#include "peal/launch/allocation_end.h"
 #include "peal/launch/attempt_loop.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
@@ -122,6 +123,7 @@ class JobLauncher final : public AttemptedJob {
   int room_for(std::span<const HostSlots> hosts) const;
   AttemptRules rules() const;
   std::optional<Timeout> time_left() const;
+  std::optional<TimePoint> allocation_end() const;
   agents::AgentsOptions agents_options(const std::string& id) const;
   int await(agents::Agents& agents);
   AttemptEnd refuse(const agents::Refusal& refusal, int number);
@@ -216,6 +218,13 @@ std::optional<Timeout> JobLauncher::time_left() const {
   return Deadline(start_ + *job_.max_run_time).left();
 }
 
+std::optional<TimePoint> JobLauncher::allocation_end() const {
+  if (!job_.warn_before || submission_.runner != "slurm") return std::nullopt;
+  const auto left = time_left_of_allocation(process_environment());
+  if (!left) return std::nullopt;
+  return Clock::now() + *left;
+}
+
 int JobLauncher::look() {
   if (record_.look()) return kCancelled;
   const auto left = time_left();
@@ -300,6 +309,8 @@ LaunchOptions JobLauncher::options_of(const ProcessPlan& plan, int number) const
                         .variables = {},
                         .log_directory = folder_.attempt_directory(number),
                         .time_limit = time_left(),
+                        .allocation_end = allocation_end(),
+                        .warn_before = job_.warn_before,
                         .grace = job_.grace};
   for (const PlannedProcess& process : plan.processes) {
     options.hidden_out.push_back(process.rank);

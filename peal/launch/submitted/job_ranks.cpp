@@ -15,10 +15,12 @@
 namespace peal::launch::submitted {
 namespace {
 
-std::vector<std::string> words_of(const PlannedProcess& process) {
-  std::vector<std::string> words = process.command;
-  words.insert(words.end(), process.args.begin(), process.args.end());
-  return words;
+agents::WantedCommand command_of(const PlannedProcess& process) {
+  agents::WantedCommand command{.words = process.command};
+  command.words.insert(command.words.end(), process.args.begin(), process.args.end());
+  const auto path = process.environment.find("PATH");
+  if (path != process.environment.end()) command.path = path->second;
+  return command;
 }
 
 const Role& role_of(const Job& job, const PlannedProcess& process) {
@@ -28,7 +30,7 @@ const Role& role_of(const Job& job, const PlannedProcess& process) {
 /// What the processes of one host share.
 struct HostPart {
   const agents::Ready& facts;
-  std::vector<std::vector<std::string>> commands;
+  std::vector<agents::WantedCommand> commands;
   std::vector<CoreShare> shares;
   Variables outside;  // of processes without a container, and of the engine's command
   std::size_t used_shares = 0;
@@ -66,10 +68,10 @@ Variables environment_of(const Job& job,
 }
 
 /// As the agent has found it. An image has its own programs.
-agents::FoundCommand command_of(const PlannedProcess& process, const HostPart& host) {
-  const std::vector<std::string> words = words_of(process);
-  if (!process.image.empty()) return {.program = {}, .command = words};
-  const auto found = std::ranges::find(host.commands, words);
+agents::FoundCommand found_command(const PlannedProcess& process, const HostPart& host) {
+  const agents::WantedCommand wanted = command_of(process);
+  if (!process.image.empty()) return {.program = {}, .command = wanted.words};
+  const auto found = std::ranges::find(host.commands, wanted);
   return host.facts.commands[static_cast<std::size_t>(found - host.commands.begin())];
 }
 
@@ -83,13 +85,12 @@ std::vector<std::string> hosts_of(const ProcessPlan& plan) {
   return hosts;
 }
 
-std::vector<std::vector<std::string>> commands_on(const std::string& host,
-                                                  const ProcessPlan& plan) {
-  std::vector<std::vector<std::string>> commands;
+std::vector<agents::WantedCommand> commands_on(const std::string& host, const ProcessPlan& plan) {
+  std::vector<agents::WantedCommand> commands;
   for (const PlannedProcess& process : plan.processes) {
     if (process.host != host || !process.image.empty()) continue;
-    std::vector<std::string> words = words_of(process);
-    if (std::ranges::find(commands, words) == commands.end()) commands.push_back(std::move(words));
+    agents::WantedCommand command = command_of(process);
+    if (std::ranges::count(commands, command) == 0) commands.push_back(std::move(command));
   }
   return commands;
 }
@@ -110,7 +111,7 @@ std::vector<RankCommand> job_ranks(const Job& job,
   for (const PlannedProcess& process : plan.processes) {
     HostPart& host = hosts.at(process.host);
     const CoreShare& share = host.shares[host.used_shares++];
-    const agents::FoundCommand command = command_of(process, host);
+    const agents::FoundCommand command = found_command(process, host);
     ranks.push_back(RankCommand{
         .rank = process.rank,
         .program = command.program,

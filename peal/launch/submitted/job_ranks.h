@@ -17,7 +17,7 @@ namespace peal::launch::submitted {
 std::vector<std::string> hosts_of(const ProcessPlan& plan);
 
 /// The commands of the processes on a host without a container, each once: for Begin::commands.
-std::vector<std::vector<std::string>> commands_on(const std::string& host, const ProcessPlan& plan);
+std::vector<agents::WantedCommand> commands_on(const std::string& host, const ProcessPlan& plan);
 
 /// One command for each process, by rank. `facts`: the answer of each host of the plan to
 /// `commands_on`. `inherited`: the environment of the launcher, without the variables of its

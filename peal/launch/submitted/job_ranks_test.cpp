@@ -6,6 +6,7 @@
 namespace peal::launch::submitted {
 namespace {
 
+using agents::WantedCommand;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::IsSupersetOf;
@@ -17,9 +18,11 @@ Role role_with(const std::string& name, int nodes, const std::string& program) {
 }
 
 /// The answer of an agent whose commands are in /bin.
-agents::Ready ready_for(const std::vector<std::vector<std::string>>& commands) {
+agents::Ready ready_for(const std::vector<agents::WantedCommand>& commands) {
   agents::Ready ready{.own = {{"HOME", "/home/there"}, {"LANG", "C"}}, .records = "/records"};
-  for (const auto& words : commands) ready.commands.push_back({"/bin/" + words.front(), words});
+  for (const auto& [words, path] : commands) {
+    ready.commands.push_back({(path.empty() ? "/bin/" : path + "/") + words.front(), words});
+  }
   for (int i = 0; i < 4; ++i) ready.cores.push_back({.cpus = {i}});
   return ready;
 }
@@ -44,13 +47,21 @@ TEST(JobRanksTest, EachHostIsAskedForTheCommandsOfItsOwnProcesses) {
   const Made made = made_from(job, {{"h0", 2}, {"h1", 2}});
   EXPECT_THAT(hosts_of(made.plan), ElementsAre("h0", "h1"));
   EXPECT_THAT(commands_on("h0", made.plan),
-              ElementsAre(ElementsAre("first", "--x"), ElementsAre("second", "--x")));
-  EXPECT_THAT(commands_on("h1", made.plan), ElementsAre(ElementsAre("second", "--x")));
+              ElementsAre(WantedCommand{{"first", "--x"}}, WantedCommand{{"second", "--x"}}));
+  EXPECT_THAT(commands_on("h1", made.plan), ElementsAre(WantedCommand{{"second", "--x"}}));
   ASSERT_EQ(made.ranks.size(), 4u);
   EXPECT_EQ(made.ranks[0].program, "/bin/first");
   EXPECT_EQ(made.ranks[1].program, "/bin/second");
   EXPECT_EQ(made.ranks[3].program, "/bin/second");
   EXPECT_EQ(made.ranks[3].host, "h1");
+}
+
+TEST(JobRanksTest, TheCommandOfARoleIsFoundByThePathOfTheRole) {
+  Job job{.name = "j", .roles = {role_with("a", 1, "p"), role_with("b", 1, "p")}};
+  job.roles[1].env = {{"PATH", "/opt/b"}};
+  const Made made = made_from(job, {{"h0", 2}});
+  EXPECT_EQ(made.ranks[0].program, "/bin/p");
+  EXPECT_EQ(made.ranks[1].program, "/opt/b/p");
 }
 
 TEST(JobRanksTest, VariablesOfTheJobOverrideThoseOfTheHostAndOfTheLauncher) {

@@ -79,6 +79,12 @@ void JobRecord::started() {
   write_now();
 }
 
+void JobRecord::warned() {
+  state_.reason = "its time limit is near, and its ranks were asked to stop";
+  was_warned_ = true;
+  write_now();
+}
+
 NodeStatus& JobRecord::node_of(Rank rank) {
   return state_.nodes[node_of_rank_[static_cast<std::size_t>(rank)]];
 }
@@ -151,6 +157,9 @@ void JobRecord::finish(jobs::JobEnd end) {
   for (NodeStatus& node : state_.nodes) {
     if (has_ended(node.state)) continue;
     node.state = JobState::kCancelled;  // nothing has started there
+  }
+  if (was_warned_ && end.state == JobState::kSucceeded) {
+    end.reason = "its ranks stopped by themselves, warned before its time limit";
   }
   end.nodes = state_.nodes;
   end.attempts = state_.attempt + 1;

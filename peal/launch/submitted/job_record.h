@@ -30,6 +30,7 @@ class JobRecord final : public LaunchWatch {
   /// The launcher waits: "restart 1 of 3".
   void wait(const std::string& reason);
   void started() override;
+  void warned() override;
   void ended(const ProcessEnd& end) override;
   /// Returns whether a user has asked to cancel the job.
   bool look() override;
@@ -52,6 +53,7 @@ class JobRecord final : public LaunchWatch {
   std::vector<int> running_;               // processes of each node
   bool has_changed_ = false;
   bool is_cancelled_ = false;
+  bool was_warned_ = false;
   TimePoint written_{};
   TimePoint looked_{};
 };

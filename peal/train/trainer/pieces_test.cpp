@@ -1,5 +1,4 @@
 // The parts of a Trainer that need no model.
-#include <csignal>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -13,7 +12,6 @@
 #include "peal/train/testing/ranks.h"
 #include "peal/train/trainer/devices.h"
 #include "peal/train/trainer/learning_rates.h"
-#include "peal/train/trainer/stop_signals.h"
 
 namespace peal::train {
 namespace {
@@ -72,45 +70,6 @@ TEST(LearningRatesTest, StepsMultiplyTheRateAgainAndAgain) {
   EXPECT_EQ(factor(2), 1);
   EXPECT_EQ(factor(3), 0.5);
   EXPECT_EQ(factor(8), 0.25);
-}
-
-TEST(StopSignalsTest, ASignalIsNotedAndTheHandlersBeforeComeBack) {
-  struct sigaction before = {}, after = {};
-  ::sigaction(SIGINT, nullptr, &before);
-  for (const int number : {SIGINT, SIGTERM}) {
-    const StopSignals signals;
-    EXPECT_EQ(signals.number(), 0);
-    ::raise(number);
-    EXPECT_EQ(signals.number(), number);
-  }
-  ::sigaction(SIGINT, nullptr, &after);
-  EXPECT_EQ(before.sa_handler, after.sa_handler);
-}
-
-TEST(StopSignalsTest, TheLastOfSeveralObjectsRestoresTheHandlers) {
-  struct sigaction before = {}, after = {};
-  ::sigaction(SIGTERM, nullptr, &before);
-  auto first = std::make_unique<StopSignals>();
-  auto second = std::make_unique<StopSignals>();
-  first.reset();
-  ::raise(SIGTERM);
-  EXPECT_EQ(second->number(), SIGTERM);
-  EXPECT_EQ(StopSignals().number(), SIGTERM) << "while another object lives, its signal counts";
-  second.reset();
-  ::sigaction(SIGTERM, nullptr, &after);
-  EXPECT_EQ(before.sa_handler, after.sa_handler);
-  EXPECT_EQ(StopSignals().number(), 0);
-}
-
-TEST(StopSignalsDeathTest, ASecondSignalEndsTheProcess) {
-  EXPECT_EXIT(
-      {
-        const StopSignals signals;
-        ::raise(SIGTERM);
-        ::raise(SIGTERM);
-      },
-      ::testing::KilledBySignal(SIGTERM),
-      "");
 }
 
 }  // namespace

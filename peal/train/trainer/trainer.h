@@ -24,7 +24,6 @@
 #include "peal/train/trainer/evaluation_mode.h"
 #include "peal/train/trainer/metrics.h"
 #include "peal/train/trainer/reports.h"
-#include "peal/train/trainer/stop_signals.h"
 #include "peal/train/trainer/training_run.h"
 
 namespace peal::train {
@@ -110,15 +109,15 @@ class Trainer final {
   ///   damaged: the trainer never takes an older one by itself).
   template <class Loader, class Loss>
   RunReport fit(Loader& loader, EpochSampler& sampler, Loss&& loss) {
-    const StopSignals signals;
+    const std::unique_ptr<StopRequests> requests = run_.group().note_stop_requests();
     model_.reducer().clear_stop();
     run_.begin(sampler);
     RunEnd end = RunEnd::kComplete;
     while (end == RunEnd::kComplete && run_.epoch() < run_.options().epochs) {
       sampler.set_epoch(static_cast<std::uint64_t>(run_.epoch()));
-      end = run_epoch(loader, sampler, loss, signals);
+      end = run_epoch(loader, sampler, loss, *requests);
     }
-    return run_.finish(end, signals.number());
+    return run_.finish(end, requests->signal());
   }
 
   /// The means over all samples of what `measure(model, batch, metrics)` adds to the metrics,
@@ -145,14 +144,17 @@ class Trainer final {
   }
 
   template <class Loader, class Loss>
-  RunEnd run_epoch(Loader& loader, EpochSampler& sampler, Loss& loss, const StopSignals& signals) {
+  RunEnd run_epoch(Loader& loader,
+                   EpochSampler& sampler,
+                   Loss& loss,
+                   const StopRequests& requests) {
     model_->train();
     run_.begin_epoch(steps_left(loader, sampler));
     auto batches = counted(loader, sampler);
     auto batch = batches.begin();
     bool is_used = false;  // whether `batch` was trained on; the sampler's position counts it
     for (;;) {
-      if (signals.number() != 0) request_stop();
+      if (requests.has_come()) request_stop();
       int passes = 0;
       model_->zero_grad();
       for (; passes < run_.options().accumulate; ++passes) {

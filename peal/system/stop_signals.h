@@ -1,11 +1,14 @@
-// Notices Ctrl-C and a cluster's request to stop, so that training can save first.
+// Notices Ctrl-C and a cluster's request to stop, so that a program can save first.
 #pragma once
 
-namespace peal::train {
+namespace peal {
 
 /// While an object lives, the process notes the number of the last SIGINT or SIGTERM. A second
 /// signal of the same number has the default effect: it ends the process. The first of several
-/// objects clears the number, and the last restores the handlers.
+/// objects clears the number. The last restores the default effect.
+///
+/// Leaves a signal alone that the program ignores or handles itself. A forked child, such as a
+/// worker of a data loader, notes nothing: the signal has the default effect there.
 /// Threads: any.
 class StopSignals final {
  public:
@@ -18,4 +21,4 @@ class StopSignals final {
   int number() const;
 };
 
-}  // namespace peal::train
+}  // namespace peal

@@ -1,0 +1,36 @@
+#include "peal/launch/allocation_end.h"
+
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+namespace peal::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(AllocationEndTest, TheTimeLeftIsReadAsSlurmPrintsIt) {
+  EXPECT_EQ(parse_time_left("0:30\n"), 30s);
+  EXPECT_EQ(parse_time_left("59:59\n"), 59min + 59s);
+  EXPECT_EQ(parse_time_left("2:03:04"), 2h + 3min + 4s);
+  EXPECT_EQ(parse_time_left("1-02:03:04\n"), 26h + 3min + 4s);
+  EXPECT_EQ(parse_time_left("365-00:00:00\n"), 24h * 365);
+}
+
+TEST(AllocationEndTest, TheFirstComponentThatEndsCounts) {
+  EXPECT_EQ(parse_time_left("2:00:00\n1:00:00\nUNLIMITED\n"), 1h);
+}
+
+TEST(AllocationEndTest, OtherTextsAreNotATime) {
+  for (const char* text :
+       {"", "\n", "UNLIMITED\n", "INVALID", "NOT_SET", "30", "1-", "-1:00", "a:b", "1:2:3:4"}) {
+    EXPECT_EQ(parse_time_left(text), std::nullopt) << text;
+  }
+}
+
+TEST(AllocationEndTest, OutsideOfSlurmNothingIsAsked) {
+  EXPECT_EQ(time_left_of_allocation(fixed_environment({})), std::nullopt);
+}
+
+}  // namespace
+}  // namespace peal::launch

@@ -1,0 +1,40 @@
+// A flag by which the guard of a rank asks the rank to stop: a small file that both map. Unlike a
+// signal, it reaches only processes that look at it, wherever they are below the guard: behind a
+// shell, or in a container.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "peal/system/mapping.h"
+
+namespace peal {
+
+/// Threads: any.
+class StopFlag final {
+ public:
+  /// Makes the file, for this user only. Errors: resource.
+  static StopFlag create(const std::string& path);
+  /// Returns nothing if the file is missing, or is not such a file.
+  static std::optional<StopFlag> open(const std::string& path);
+
+  /// Tells the guard that a process looks at the flag, until `unwatch`. Meanwhile the guard sets
+  /// the flag instead of sending SIGTERM.
+  void watch() const;
+  void unwatch() const;
+  bool is_watched() const;
+
+  /// `signal`: the one that the flag takes the place of; 0: none, it is a warning.
+  void set(int signal) const;
+  /// Cost: a read of memory.
+  bool is_set() const;
+  int signal() const;
+
+ private:
+  explicit StopFlag(Mapping mapping) : mapping_(std::move(mapping)) {}
+
+  Mapping mapping_;
+};
+
+}  // namespace peal

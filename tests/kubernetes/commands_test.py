@@ -1,0 +1,93 @@
+"""The program peal, as users call it for jobs in Kubernetes.
+
+    commands_test.py TOOL PEAL    # see cluster.py
+"""
+import json
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
+import cluster
+from capabilities import shows
+from cluster import Cluster, two_roles
+from stand_in import PATIENCE, one_role, wait_for
+
+
+class Commands(Cluster):
+    runner = "kubernetes"
+    refuses = {"elastic": "the Kubernetes runner starts a fixed number: give one number"}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.environment["PEAL_JOBS_DIR"] = str(cls.cluster.folder / "jobs")
+
+    def peal_says(self, *words, code=0, environment=None):
+        done = subprocess.run([self.peal, *words], env={**self.cluster.environment, **(environment or {})},
+                              capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, code, f"{words}: {done.stdout}{done.stderr}")
+        return done.stdout if code == 0 else done.stdout + done.stderr
+
+    def submit(self, job, *flags, code=0):
+        path = self.cluster.folder / "submitted.json"
+        path.write_text(json.dumps(job))
+        return self.peal_says("submit", str(path), "--to", "kubernetes", *flags, code=code).strip()
+
+    def jobs(self):
+        return [job["id"] for job in json.loads(self.peal_says("jobs", "--json"))]
+
+    def status(self, job):
+        return json.loads(self.peal_says("status", "--json", job))
+
+    def test_a_job_is_submitted_watched_and_remembered(self):
+        job = self.submit(two_roles(1, ["sh", "-c", "echo rank $RANK; sleep 1"]))
+        self.assertRegex(job, r"^job-[a-z0-9]{6}$")
+        lines = sorted(self.peal_says("logs", "-f", job).splitlines())
+        self.assertEqual(lines, ["[master-0] rank 0", "[worker-0] rank 1"])
+        status = wait_for("it has not ended", lambda: (
+            lambda now: now if now["state"] == "succeeded" else None)(self.status(job)))
+        self.assertEqual(status["exit_code"], 0)
+        self.cluster.kubectl("delete", "jobs,services,secrets", "-l", f"peal.job={job}")
+        self.assertEqual(self.status(job), status)  # the cluster has forgotten it
+        self.assertRegex(self.peal_says("jobs"), f"{job} +succeeded \\(Complete\\) +kubernetes")
+
+    def test_a_job_that_fails_ends_the_streaming_with_its_exit_code(self):
+        text = self.submit(one_role("sh", "-c", "echo bad; exit 9"), "--stream-logs", code=9)
+        self.assertIn("bad\n", text)
+        self.assertRegex(text, "peal: job-[a-z0-9]* failed: master-0 ended with exit code 9")
+
+    def test_a_job_is_cancelled_by_the_beginning_of_its_id(self):
+        job = self.submit(one_role("sleep", "60"))
+        self.assertEqual(self.peal_says("cancel", job[:8]), f"{job} is being cancelled\n")
+        wait_for("objects remain", lambda: not self.cluster.kubectl(
+            "get", "jobs,pods,services,secrets", "-l", f"peal.job={job}", "-o", "name"))
+        self.assertEqual(self.peal_says("cancel", job), f"{job} has ended already: cancelled\n")
+        self.assertEqual(self.status(job)["state"], "cancelled")
+
+    def test_print_shows_the_manifests_that_are_submitted_without_a_secret(self):
+        job = one_role("sleep", "60")
+        printed = self.submit(job, "--print")
+        self.assertIn("(hidden)", printed)
+        identifier = self.submit(job)
+        names = self.cluster.kubectl("get", "jobs,services,secrets", "-l", f"peal.job={identifier}", "-o", "name")
+        for name in names.split():
+            self.assertIn(name.split("/")[1].replace(identifier, "job-000000"), printed)
+        self.peal_says("cancel", identifier)
+
+    @shows("elastic")
+    def test_a_range_of_nodes_is_refused(self):
+        self.assertIn(self.refuses["elastic"], self.submit(one_role("true", nodes="1:2"), code=2))
+
+    def test_a_job_that_the_cluster_refuses_leaves_nothing(self):
+        path = self.cluster.folder / "submitted.json"
+        path.write_text(json.dumps(one_role("true")))
+        before = self.jobs()
+        text = self.peal_says("submit", str(path), "--to", "kubernetes", code=1,
+                              environment={"KUBECONFIG": "/nowhere/config"})
+        self.assertIn("kubectl reaches no cluster", text)
+        self.assertEqual(self.jobs(), before)
+
+
+if __name__ == "__main__":
+    cluster.main()
