@@ -19,13 +19,13 @@ import slurm_cluster
 import ssh_hosts
 import world
 from images import IMAGE, OTHER_IMAGE, Containers
-from jobs import LONG, NASTY, JobTest, role, shell, wait_until
+from jobs import LONG, JobTest, role, shell, wait_until
+from nasty_values import NASTY, SHOW
 
 FIRST = pathlib.Path(sys.argv[2]).resolve()
 PYTHON = sys.executable
 NODE = HERE / "managed_node.py"
 TO_SSH = "--to", "ssh", "-H", "node1,node2"
-SHOW = "import json, os, sys; print(json.dumps({n: os.environ.get(n) for n in sys.argv[1:]}))"
 GIB = 1 << 30
 
 
