@@ -118,6 +118,7 @@ std::string end_sentence(const launch::JobStatus& status) {
 
 std::string status_text(const launch::jobs::Submission& submission,
                         const launch::JobStatus& status,
+                        const std::map<std::string, std::string>& images,
                         EndTime ended_at) {
   std::string text;
   add_line(text, "job", status.id);
@@ -136,6 +137,9 @@ std::string status_text(const launch::jobs::Submission& submission,
            "submitted",
            fmt::format("{} on {}", local_time(submission.submitted_at), submission.host));
   if (ended_at) add_line(text, "ended", local_time(*ended_at));
+  for (const auto& [role, image] : images) {
+    add_line(text, "image", fmt::format("{} ({})", printable_line(image), role));
+  }
   if (status.nodes.empty()) return text;
   std::vector<Row> rows = {{"node", "state", "exit", "host", "reason"}};
   for (const launch::NodeStatus& node : status.nodes) rows.push_back(row_of(node));

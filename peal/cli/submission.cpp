@@ -13,6 +13,7 @@
 #include "peal/cli/job_runner.h"
 #include "peal/cli/say.h"
 #include "peal/launch/agents/file_copy.h"
+#include "peal/launch/cores.h"
 #include "peal/launch/job/print_job.h"
 #include "peal/launch/job_context.h"
 #include "peal/launch/jobs/job_folder.h"
@@ -20,6 +21,7 @@
 #include "peal/launch/jobs/job_list.h"
 #include "peal/launch/kubernetes/manifests.h"
 #include "peal/launch/slurm/batch_script.h"
+#include "peal/launch/submitted/job_containers.h"
 #include "peal/launch/submitted/launcher_options.h"
 
 namespace peal::cli {
@@ -58,17 +60,32 @@ void check_runner_of(const SubmitRequest& request) {
   }
 }
 
+/// As in Kubernetes.
+void check_containers_of(const launch::Job& job) {
+  const auto role =
+      std::ranges::find_if(job.roles, [](const launch::Role& each) { return !each.image.empty(); });
+  if (role == job.roles.end()) return;
+  if (!job.files.empty()) {
+    throw wrong_runner(
+        fmt::format("files: the role {} runs in a container, into which no files are copied: put "
+                    "them into its image, or mount a folder by engine_options.container",
+                    role->name));
+  }
+  if (!job.directory.empty() && !job.directory.starts_with('/')) {
+    throw wrong_runner(fmt::format(
+        "directory: the role {} runs in a container, which needs an absolute path: begin {} with /",
+        role->name,
+        quoted_beginning(job.directory)));
+  }
+}
+
 void check_job_for(const SubmitRequest& request) {
   if (request.to == "kubernetes") return;
   if (request.to == "mpi" && !request.job.files.empty()) {
     throw wrong_runner(
         "--to mpi copies no files: leave out `files`, and use a folder that all hosts share");
   }
-  for (const launch::Role& role : request.job.roles) {
-    if (role.image.empty()) continue;
-    throw wrong_runner(fmt::format(
-        "the role {} has an image, and --to {} starts no containers yet", role.name, request.to));
-  }
+  check_containers_of(request.job);
   if (!request.hosts.empty()) {
     plan_processes(request.job, request.hosts, {});  // throws if there are too few hosts
   }
@@ -93,7 +110,8 @@ std::vector<std::string> runner_options(const SubmitRequest& request) {
 /// does not exist.
 launch::Job placed(const SubmitRequest& request, const std::filesystem::path& here) {
   launch::Job job = request.job;
-  job.directory = job.directory.empty() ? here : here / job.directory;
+  const bool is_of_the_image = job.directory.empty() && !launch::submitted::images_of(job).empty();
+  if (!is_of_the_image) job.directory = here / job.directory;
   for (launch::JobFile& file : job.files) {
     file.from = here / request.folder / file.from;
     launch::agents::files_below(file.from, file.to);
@@ -105,6 +123,10 @@ void tell_unused_fields(const SubmitRequest& request) {
   std::vector<std::string> sentences;
   if (request.to == "kubernetes") sentences = launch::kubernetes::unused_fields(request.job);
   if (request.to == "slurm") sentences = launch::slurm::unused_fields(request.job);
+  if (request.to == "local") {
+    sentences =
+        launch::submitted::missing_cpus(request.job, "this machine", launch::usable_cores());
+  }
   for (const std::string& sentence : sentences) say(fmt::format("peal: {}\n", sentence));
 }
 

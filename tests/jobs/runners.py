@@ -61,7 +61,6 @@ class Local(Runner):
     to = ("--to", "local")
     like_it = ()
     waits = IN_A_PAUSE
-    refuses = {"images": "--to local starts no containers yet"}
     programs = ("peal\0job",)
 
 
@@ -70,7 +69,6 @@ class Ssh(Runner):
     to = ("--to", "ssh", "-H", "node1:2,node2:2")
     like_it = ("--launcher", "ssh", "-H", "node1:2,node2:2")
     waits = IN_A_PAUSE
-    refuses = {"images": "--to ssh starts no containers yet"}
     programs = ("ssh\0", "agent")
 
     @classmethod
@@ -90,7 +88,6 @@ class Slurm(Runner):
     runner = "slurm"
     to = ("--to", "slurm")
     waits = {"engine_options": {"slurm": ["--hold"]}}
-    refuses = {"images": "--to slurm starts no containers yet"}
     programs = ("peal\0job", "srun")
 
     @classmethod
@@ -117,7 +114,7 @@ class Mpirun(Ssh):
     """mpirun reaches the hosts by ssh, too."""
     to = ("--to", "mpi", "-H", "node1:2,node2:2")
     like_it = ("--launcher", "mpi", "-H", "node1:2,node2:2")
-    refuses = {"files": "--to mpi copies no files", "images": "--to mpi starts no containers yet"}
+    refuses = {"files": "--to mpi copies no files"}
     program = None
 
     @classmethod

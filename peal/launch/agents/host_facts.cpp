@@ -76,7 +76,8 @@ SshAddresses parse_ssh_connection(const std::string& text) {
 Ready host_facts(const Begin& begin, const Variables& own) {
   Ready ready;
   std::error_code error;
-  if (!std::filesystem::equivalent(begin.directory, ".", error)) {
+  const bool needs_folder = !begin.commands.empty() || begin.has_files;
+  if (needs_folder && !std::filesystem::equivalent(begin.directory, ".", error)) {
     ready.exit_code = kCannotRun;
     ready.problem = fmt::format("the folder {} is missing or cannot be entered{}",
                                 begin.directory,

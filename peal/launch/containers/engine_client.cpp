@@ -69,10 +69,11 @@ void take_image(const std::string& image, const Variables& environment, FoundEng
     found.notice += fmt::format("the image {} was missing, and was pulled; ", image);
     return;
   }
-  found.problem = fmt::format("the image {} is not here, and {} cannot pull it: {}",
-                              quoted_beginning(image),
-                              found.engine,
-                              last_line(pulled.errors));
+  if (!found.problem.empty()) found.problem += "; ";
+  found.problem += fmt::format("the image {} is not here, and {} cannot pull it: {}",
+                               quoted_beginning(image),
+                               found.engine,
+                               last_line(pulled.errors));
 }
 
 }  // namespace
@@ -106,9 +107,8 @@ FoundEngine find_engine(const std::string& name,
   const CommandLookup engine =
       look_up_engine(name, value_or(environment, "PATH", "/usr/local/bin:/usr/bin:/bin"));
   FoundEngine found{.engine = engine.path, .problem = engine.problem};
-  for (const std::string& image : images) {
-    if (found.problem.empty()) take_image(image, environment, found);
-  }
+  if (!found.problem.empty()) return found;
+  for (const std::string& image : images) take_image(image, environment, found);
   if (found.notice.ends_with("; ")) found.notice.resize(found.notice.size() - 2);
   if (!found.problem.empty()) found.engine.clear();
   return found;

@@ -255,13 +255,13 @@ void check_files(const Job& job) {
 void check_engine_options(const Job& job) {
   for (const auto& [runner, options] : job.engine_options) {
     const std::string field = "engine_options." + runner;
-    if (std::ranges::find(kRunnerNames, runner) == kRunnerNames.end()) {
-      const std::string_view nearest = nearest_word(runner, kRunnerNames);
+    if (std::ranges::find(kEngineNames, runner) == kEngineNames.end()) {
+      const std::string_view nearest = nearest_word(runner, kEngineNames);
       throw wrong(
           field,
           nearest.empty()
-              ? fmt::format("there is no such runner, only {}", fmt::join(kRunnerNames, ", "))
-              : fmt::format("there is no such runner; did you mean {}?", nearest));
+              ? fmt::format("there is no such engine, only {}", fmt::join(kEngineNames, ", "))
+              : fmt::format("there is no such engine; did you mean {}?", nearest));
     }
     check_texts(field, options);
   }

@@ -15,8 +15,13 @@
 
 namespace peal::launch {
 
-/// The names of the runners (--to), and the keys of Job::engine_options. Some do not exist yet.
-inline constexpr std::array<std::string_view, 6> kRunnerNames = {
+/// The names of the runners (--to).
+inline constexpr std::array<std::string_view, 5> kRunnerNames = {
+    "local", "ssh", "slurm", "mpi", "kubernetes"};
+
+/// The keys of Job::engine_options: the runners, and podman or docker, which run the containers of
+/// all runners but Kubernetes.
+inline constexpr std::array<std::string_view, 6> kEngineNames = {
     "local", "ssh", "slurm", "mpi", "kubernetes", "container"};
 
 /// The resources of a node. Nothing: not limited.
@@ -89,7 +94,7 @@ struct Job {
   std::chrono::milliseconds grace{5000};               // between SIGTERM and SIGKILL
   int priority = 0;
   std::map<std::string, std::string> labels{};
-  /// Options for the command of an engine, by the name of the runner: slurm: [--partition=gpu].
+  /// Options for the command of an engine, by a name of kEngineNames: slurm: [--partition=gpu].
   std::map<std::string, std::vector<std::string>> engine_options{};
   JobForm form = JobForm::kPeal;
   /// What CLUSTER_SPEC and TF_CONFIG contain as "job": JSON, for the forms that set them.

@@ -113,9 +113,9 @@ Restarts read_restarts(const Field& field) {
 }
 
 std::map<std::string, std::vector<std::string>> read_engine_options(const Field& field) {
-  const Members members(field, {kRunnerNames.begin(), kRunnerNames.end()});
+  const Members members(field, {kEngineNames.begin(), kEngineNames.end()});
   std::map<std::string, std::vector<std::string>> options;
-  for (const std::string_view runner : kRunnerNames) {
+  for (const std::string_view runner : kEngineNames) {
     if (const auto given = members.take(runner)) options[std::string(runner)] = given->texts();
   }
   return options;

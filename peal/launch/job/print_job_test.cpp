@@ -308,7 +308,7 @@ Job random_job(unsigned seed) {
   if (dice.sometimes()) job.grace = dice.pause();
   job.priority = dice.sometimes() ? dice.upto(1'000) - 500 : 0;
   job.labels = dice.texts_by_name();
-  for (const std::string_view runner : kRunnerNames) {
+  for (const std::string_view runner : kEngineNames) {
     if (dice.sometimes()) job.engine_options[std::string(runner)] = dice.texts();
   }
   constexpr std::array kForms = {

@@ -161,7 +161,7 @@ std::vector<std::string> unused_fields(const Job& job) {
         "engine_options.slurm");
   }
   const bool has_shm = std::ranges::any_of(
-      job.roles, [](const Role& role) { return role.resources.shm.has_value(); });
+      job.roles, [](const Role& role) { return role.image.empty() && role.resources.shm; });
   if (has_shm) {
     sentences.emplace_back("resources.shm has no meaning without a container");
   }

@@ -27,6 +27,7 @@
 #include "peal/launch/outputs.h"
 #include "peal/launch/post_mortem.h"
 #include "peal/launch/signals.h"
+#include "peal/launch/submitted/job_containers.h"
 #include "peal/launch/submitted/job_ranks.h"
 #include "peal/launch/submitted/job_record.h"
 #include "peal/launch/submitted/launcher_options.h"
@@ -126,6 +127,7 @@ class JobLauncher final : public AttemptedJob {
   agents::AgentsOptions agents_options(const std::string& id) const;
   int await(agents::Agents& agents);
   AttemptEnd refuse(const agents::Refusal& refusal, int number);
+  void say_about(const agents::AgentHost& host) const;
   AttemptEnd start(const BeginAttempt& attempt,
                    int number,
                    const NewJobContext& made,
@@ -238,15 +240,20 @@ void JobLauncher::tell(const std::string& sentence) {
 }
 
 agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {
+  const bool starts_here = job_.directory.empty() || runs_only_in_containers(job_);
+  const auto container_engine = inherited_.find("PEAL_CONTAINER_ENGINE");
   Variables environment = inherited_;
   for (const auto& [name, value] : job_.env) environment.insert_or_assign(name, value);
   return {.engine = engine_of(job_, submission_, given_),
           .begin = {.job = id,
                     .commands = {},
                     .environment = std::move(environment),
-                    .directory = job_.directory.empty() ? submission_.directory : job_.directory,
+                    .directory = starts_here ? submission_.directory : job_.directory,
                     .grace = job_.grace,
-                    .silence = agents::kAgentPatience},
+                    .silence = agents::kAgentPatience,
+                    .images = images_of(job_),
+                    .container_engine =
+                        container_engine == inherited_.end() ? "" : container_engine->second},
           .files = files_of(job_),
           .version = version_,
           .patience = {.start = job_.start_timeout}};
@@ -287,6 +294,14 @@ AttemptEnd JobLauncher::refuse(const agents::Refusal& refusal, int number) {
           .lost = refusal.hosts};
 }
 
+void JobLauncher::say_about(const agents::AgentHost& host) const {
+  const agents::Ready& facts = host.facts();
+  if (!facts.notice.empty()) say(fmt::format("peal: {}: {}\n", host.name(), facts.notice));
+  for (const std::string& sentence : missing_cpus(job_, host.name(), facts.cores)) {
+    say(fmt::format("peal: {}\n", sentence));
+  }
+}
+
 LaunchOptions JobLauncher::options_of(const ProcessPlan& plan, int number) const {
   LaunchOptions options{.command = {},
                         .ranks = static_cast<int>(plan.processes.size()),
@@ -314,6 +329,7 @@ AttemptEnd JobLauncher::start(const BeginAttempt& attempt,
   for (int i = 0; i < agents.count(); ++i) {
     hosts.push_back(agents.host(i).facts());
     facts.emplace(agents.host(i).name(), hosts.back());
+    say_about(agents.host(i));
   }
   const MasterAddress master{agents::address_of_rank_0(hosts), hosts.front().port};
   const ProcessPlan planned = plan(attempt.hosts, master);

@@ -1,13 +1,16 @@
 #include "peal/launch/submitted/job_ranks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "peal/config/environment.h"
 #include "peal/config/launch_mark.h"
 #include "peal/launch/attempt_loop.h"
+#include "peal/launch/containers/container_command.h"
 #include "peal/launch/cores.h"
+#include "peal/launch/submitted/job_containers.h"
 
 namespace peal::launch::submitted {
 namespace {
@@ -20,9 +23,8 @@ agents::WantedCommand command_of(const PlannedProcess& process) {
   return command;
 }
 
-bool is_rank(const Job& job, const PlannedProcess& process) {
-  const auto role = std::ranges::find(job.roles, process.role, &Role::name);
-  return processes_are_ranks(job, *role);
+const Role& role_of(const Job& job, const PlannedProcess& process) {
+  return *std::ranges::find(job.roles, process.role, &Role::name);
 }
 
 /// What the processes of one host share.
@@ -30,16 +32,20 @@ struct HostPart {
   const agents::Ready& facts;
   std::vector<agents::WantedCommand> commands;
   std::vector<CoreShare> shares;
+  Variables outside;  // of processes without a container, and of the engine's command
   std::size_t used_shares = 0;
 };
 
 HostPart part_of_host(const std::string& host,
                       const ProcessPlan& plan,
-                      const agents::Ready& facts) {
+                      const agents::Ready& facts,
+                      Variables outside) {
   const auto processes = std::ranges::count(plan.processes, host, &PlannedProcess::host);
+  for (const auto& [name, value] : facts.own) outside.insert_or_assign(name, value);
   return {.facts = facts,
           .commands = commands_on(host, plan),
-          .shares = divide_cores(facts.cores, static_cast<int>(processes), facts.quota)};
+          .shares = divide_cores(facts.cores, static_cast<int>(processes), facts.quota),
+          .outside = std::move(outside)};
 }
 
 Variables environment_of(const Job& job,
@@ -48,18 +54,25 @@ Variables environment_of(const Job& job,
                          int attempt,
                          const HostPart& host,
                          int threads,
-                         const Variables& inherited,
                          int world_size) {
-  Variables variables = inherited;
-  for (const auto& [name, value] : host.facts.own) variables.insert_or_assign(name, value);
+  Variables variables =
+      process.image.empty() ? host.outside : containers::inherited_in_container(host.outside);
   variables[kAttemptVariable] = fmt::format("{}", attempt);
   JobContext on_host = context;
   on_host.flights = host.facts.records;
   add_shared_variables(on_host, threads, process.environment, variables);
-  if (is_rank(job, process)) {
+  if (processes_are_ranks(job, role_of(job, process))) {
     variables[kLaunchMark] = launch_mark(fixed_environment(variables), process.rank, world_size);
   }
   return variables;
+}
+
+/// As the agent has found it. An image has its own programs.
+agents::FoundCommand found_command(const PlannedProcess& process, const HostPart& host) {
+  const agents::WantedCommand wanted = command_of(process);
+  if (!process.image.empty()) return {.program = {}, .command = wanted.words};
+  const auto found = std::ranges::find(host.commands, wanted);
+  return host.facts.commands[static_cast<std::size_t>(found - host.commands.begin())];
 }
 
 }  // namespace
@@ -75,7 +88,7 @@ std::vector<std::string> hosts_of(const ProcessPlan& plan) {
 std::vector<agents::WantedCommand> commands_on(const std::string& host, const ProcessPlan& plan) {
   std::vector<agents::WantedCommand> commands;
   for (const PlannedProcess& process : plan.processes) {
-    if (process.host != host) continue;
+    if (process.host != host || !process.image.empty()) continue;
     agents::WantedCommand command = command_of(process);
     if (std::ranges::count(commands, command) == 0) commands.push_back(std::move(command));
   }
@@ -90,7 +103,7 @@ std::vector<RankCommand> job_ranks(const Job& job,
                                    const Variables& inherited) {
   std::map<std::string, HostPart> hosts;
   for (const std::string& host : hosts_of(plan)) {
-    hosts.emplace(host, part_of_host(host, plan, facts.at(host)));
+    hosts.emplace(host, part_of_host(host, plan, facts.at(host), inherited));
   }
   const auto world_size =
       static_cast<int>(std::ranges::count(plan.processes, true, &PlannedProcess::in_world));
@@ -98,18 +111,22 @@ std::vector<RankCommand> job_ranks(const Job& job,
   for (const PlannedProcess& process : plan.processes) {
     HostPart& host = hosts.at(process.host);
     const CoreShare& share = host.shares[host.used_shares++];
-    const auto found = std::ranges::find(host.commands, command_of(process));
-    const agents::FoundCommand& command =
-        host.facts.commands[static_cast<std::size_t>(found - host.commands.begin())];
+    const agents::FoundCommand command = found_command(process, host);
     ranks.push_back(RankCommand{
         .rank = process.rank,
         .program = command.program,
         .arguments = command.command,
-        .environment = environment_of(
-            job, process, context, attempt, host, share.threads, inherited, world_size),
+        .environment =
+            environment_of(job, process, context, attempt, host, share.threads, world_size),
         .cpus = share.cpus,
         .host = process.host,
     });
+    if (process.image.empty()) continue;
+    ranks.back() = containers::in_container(
+        ranks.back(),
+        container_of(job, role_of(job, process), attempt, host.facts.cores),
+        host.facts.container_engine,
+        host.outside);
   }
   return ranks;
 }

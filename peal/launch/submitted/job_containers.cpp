@@ -1,0 +1,76 @@
+#include "peal/launch/submitted/job_containers.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace peal::launch::submitted {
+namespace {
+
+/// Hardware threads. 0: not known.
+std::size_t cpus_in(std::span<const Core> cores) {
+  std::size_t count = 0;
+  for (const Core& core : cores) count += core.cpus.size();
+  return count;
+}
+
+bool wants_more(const Role& role, std::span<const Core> cores) {
+  const std::size_t cpus = cpus_in(cores);
+  return role.resources.cpus && cpus > 0 && *role.resources.cpus > static_cast<double>(cpus);
+}
+
+}  // namespace
+
+std::vector<std::string> images_of(const Job& job) {
+  std::vector<std::string> images;
+  for (const Role& role : job.roles) {
+    const bool is_new = std::ranges::find(images, role.image) == images.end();
+    if (!role.image.empty() && is_new) images.push_back(role.image);
+  }
+  return images;
+}
+
+bool runs_only_in_containers(const Job& job) {
+  return std::ranges::none_of(job.roles, &std::string::empty, &Role::image);
+}
+
+containers::Container container_of(const Job& job,
+                                   const Role& role,
+                                   int attempt,
+                                   std::span<const Core> cores) {
+  const auto ranks = static_cast<std::size_t>(role.ranks_per_node);
+  containers::Container container{.image = role.image,
+                                  .entrypoint = role.command.empty()
+                                                    ? containers::Entrypoint::kKept
+                                                    : containers::Entrypoint::kReplaced,
+                                  .directory = job.directory,
+                                  .shm = role.resources.shm,
+                                  .has_gpus = role.resources.gpus.value_or(0) > 0,
+                                  .attempt = attempt,
+                                  .labels = job.labels};
+  if (role.resources.memory) container.memory = *role.resources.memory / ranks;
+  if (role.resources.cpus && !wants_more(role, cores)) {
+    container.cpus = *role.resources.cpus / role.ranks_per_node;
+  }
+  const auto options = job.engine_options.find("container");
+  if (options != job.engine_options.end()) container.options = options->second;
+  return container;
+}
+
+std::vector<std::string> missing_cpus(const Job& job,
+                                      const std::string& host,
+                                      std::span<const Core> cores) {
+  std::vector<std::string> sentences;
+  for (const Role& role : job.roles) {
+    if (role.image.empty() || !wants_more(role, cores)) continue;
+    sentences.push_back(fmt::format(
+        "a node of the role {} wants {} CPUs, and {} has {}: its containers get no limit of CPUs",
+        role.name,
+        *role.resources.cpus,
+        host,
+        cpus_in(cores)));
+  }
+  return sentences;
+}
+
+}  // namespace peal::launch::submitted

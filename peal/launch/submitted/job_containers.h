@@ -1,0 +1,34 @@
+// The containers of a submitted job: which images it needs, and the container of each process.
+// Pure. Called by job_ranks.cpp and job_launcher.cpp, and by `peal submit`.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "peal/launch/containers/container.h"
+#include "peal/launch/cores.h"
+#include "peal/launch/job/job.h"
+
+namespace peal::launch::submitted {
+
+/// The images of all roles, each once.
+std::vector<std::string> images_of(const Job& job);
+
+/// Whether all roles have an image. Then Job::directory is a folder of the containers only.
+bool runs_only_in_containers(const Job& job);
+
+/// The container of a process of the role, which has an image. The ranks of a node share the node's
+/// cores and memory equally. `cores`: of the host. There is no limit of CPUs above their number,
+/// because docker refuses such a limit.
+containers::Container container_of(const Job& job,
+                                   const Role& role,
+                                   int attempt,
+                                   std::span<const Core> cores);
+
+/// A sentence for each role with an image whose nodes want more CPUs than the host has.
+std::vector<std::string> missing_cpus(const Job& job,
+                                      const std::string& host,
+                                      std::span<const Core> cores);
+
+}  // namespace peal::launch::submitted

@@ -1,0 +1,65 @@
+#include "peal/launch/submitted/job_containers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace peal::launch::submitted {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const std::vector<Core> kFourCpus = {{{0, 1}}, {{2, 3}}};
+
+Role role_in(const std::string& image, const Resources& resources = {}) {
+  return {.name = "a", .image = image, .command = {"p"}, .resources = resources};
+}
+
+TEST(JobContainersTest, EachImageIsNamedOnce) {
+  const Job job{.name = "j", .roles = {role_in("x"), role_in(""), role_in("y"), role_in("x")}};
+  EXPECT_THAT(images_of(job), ElementsAre("x", "y"));
+  EXPECT_FALSE(runs_only_in_containers(job));
+  EXPECT_TRUE(runs_only_in_containers({.name = "j", .roles = {role_in("x")}}));
+}
+
+TEST(JobContainersTest, RanksOfANodeShareItsCoresAndItsMemory) {
+  Role role = role_in("x", {.cpus = 3, .memory = Bytes(4000), .gpus = 1, .shm = Bytes(500)});
+  role.ranks_per_node = 2;
+  const Job job{.name = "j",
+                .roles = {role},
+                .directory = "/app",
+                .labels = {{"team", "red"}},
+                .engine_options = {{"container", {"--volume=/d:/d"}}, {"local", {"--other"}}}};
+  const containers::Container expected{.image = "x",
+                                       .directory = "/app",
+                                       .memory = Bytes(2000),
+                                       .cpus = 1.5,
+                                       .shm = Bytes(500),
+                                       .has_gpus = true,
+                                       .attempt = 2,
+                                       .labels = {{"team", "red"}},
+                                       .options = {"--volume=/d:/d"}};
+  EXPECT_EQ(container_of(job, role, 2, kFourCpus), expected);
+}
+
+TEST(JobContainersTest, TheEntrypointOfTheImageIsKeptWithoutACommand) {
+  Role role = role_in("x");
+  EXPECT_EQ(container_of({}, role, 0, {}).entrypoint, containers::Entrypoint::kReplaced);
+  role.command.clear();
+  EXPECT_EQ(container_of({}, role, 0, {}).entrypoint, containers::Entrypoint::kKept);
+}
+
+TEST(JobContainersTest, MoreCpusThanTheHostHasAreNoLimitAndAreSaid) {
+  const Job job{.name = "j", .roles = {role_in("x", {.cpus = 4.5}), role_in("", {.cpus = 9})}};
+  EXPECT_EQ(container_of(job, job.roles[0], 0, kFourCpus).cpus, std::nullopt);
+  EXPECT_THAT(missing_cpus(job, "h", kFourCpus),
+              ElementsAre("a node of the role a wants 4.5 CPUs, and h has 4: its containers get no "
+                          "limit of CPUs"));
+  const std::vector<Core> five = {{{0}}, {{1}}, {{2}}, {{3}}, {{4}}};
+  EXPECT_EQ(container_of(job, job.roles[0], 0, five).cpus, 4.5);
+  EXPECT_THAT(missing_cpus(job, "h", five), IsEmpty());
+  EXPECT_THAT(missing_cpus(job, "h", {}), IsEmpty());  // the cores are not known
+}
+
+}  // namespace
+}  // namespace peal::launch::submitted
