@@ -124,8 +124,9 @@ void tell_unused_fields(const SubmitRequest& request) {
   if (request.to == "kubernetes") sentences = launch::kubernetes::unused_fields(request.job);
   if (request.to == "slurm") sentences = launch::slurm::unused_fields(request.job);
   if (request.to == "local") {
-    sentences =
+    const std::string missing =
         launch::submitted::missing_cpus(request.job, "this machine", launch::usable_cores());
+    if (!missing.empty()) sentences.push_back(missing);
   }
   for (const std::string& sentence : sentences) say(fmt::format("peal: {}\n", sentence));
 }

@@ -63,6 +63,9 @@ class ContainerJobs(JobTest):
     def volume(self):
         return {"engine_options": {"container": [f"--volume={self.folder}:{self.folder}"]}}
 
+    def newest(self):
+        return json.loads(self.peal("jobs", "--json").stdout)[0]["id"]
+
     def start_long(self, *options, to=("--to", "local"), **fields):
         """A job of two nodes that ignore requests to end."""
         script = f"trap '' TERM; echo ready; sleep {LONG} & while :; do sleep 1; done"
@@ -124,7 +127,7 @@ class Managed(ContainerJobs):
         self.assertEqual(printed.returncode, 0, printed.stderr)
         volume = f"engine_options: {{container: ['--volume={self.folder}:{self.folder}']}}\n"
         run = self.peal("submit", self.write(printed.stdout + volume, "own"), "--to", "local")
-        self.assertIn("a node of the role master wants 96 CPUs, and this machine has ", run.stderr)
+        self.assertIn("CPUs, and a node of master wants 96: their containers have no limit of CPUs", run.stderr)
         job = run.stdout.strip()
         wait_until(lambda: len(self.seen(job)) == 3, "seen: all nodes")
         limits = {rank: one["HostConfig"] for rank, one in self.inspect().items()}
@@ -230,6 +233,12 @@ class Ends(ContainerJobs):
         for host in "node1", "node2":
             self.assertRegex(status["first_failure"], rf"{host}: the image \"?no-image-1.*the image \"?no-image-2")
         self.assertFalse(self.path("started").exists())
+
+    def test_a_container_that_cannot_start_is_told_apart_from_a_program_that_fails(self):
+        for options, command, cause in (["--no-such-option"], "true", "not_started"), ([], "exit 125", "program"):
+            run = self.stream({"engine_options": {"container": options}, "roles": [shell(command, image=IMAGE)]})
+            self.assertEqual(run.returncode, 125, run.stderr)
+            self.assertEqual(self.status(self.newest())["cause"], cause)
 
     def test_files_and_relative_directories_are_refused(self):
         self.path("data").touch()

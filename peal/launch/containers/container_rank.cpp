@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +33,8 @@ namespace {
 constexpr Timeout kToRemove{30'000};
 constexpr int kPause = 100;        // milliseconds between attempts to remove a container
 constexpr int kNoContainer = 125;  // as podman and docker: the engine has failed
-constexpr int kSignalCode = 128;   // + n: signal n has ended the rank
+constexpr const char* kNoStart = "did not start (the engine's exit code is";
+constexpr int kSignalCode = 128;  // + n: signal n has ended the rank
 
 std::string folder_prefix() { return fmt::format("peal-container-{}.", ::geteuid()); }
 
@@ -168,11 +170,7 @@ int judge(const std::string& name, int code, const std::optional<State>& state) 
   if (state && state->is_running) return code;
   if (state && state->has_started) return state->exit_code;
   const int failure = code == 0 || code > kSignalCode ? kNoContainer : code;
-  say(
-      fmt::format("the container {} did not start (the engine's exit code is {}); the engine's "
-                  "message is above",
-                  name,
-                  code));
+  say(fmt::format("the container {} {} {}); the engine's message is above", name, kNoStart, code));
   return failure;
 }
 
@@ -244,6 +242,12 @@ int run_container_rank(const std::vector<std::string>& arguments) {
   const int code = run(arguments[0], arguments[1], {arguments.begin() + 2, arguments.end()}, guard);
   end_by_signal(code);
   return code;
+}
+
+bool tell_of_no_start(std::span<const std::string> lines) {
+  return std::ranges::any_of(lines, [](const std::string& line) {
+    return line.starts_with("peal: the container ") && line.find(kNoStart) != std::string::npos;
+  });
 }
 
 int end_container(const std::vector<std::string>& arguments) {

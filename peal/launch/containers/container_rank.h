@@ -2,6 +2,7 @@
 // rank did. Called by the program peal, with the command that in_container makes.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,10 @@ namespace peal::launch::containers {
 /// process. 125 to 127: the container did not start; the text on stderr says so.
 /// Errors: usage, resource.
 int run_container_rank(const std::vector<std::string>& arguments);
+
+/// Whether these lines of a rank say that its container did not start, as run_container_rank does.
+/// The exit code alone does not tell: a program may end with 125, too.
+bool tell_of_no_start(std::span<const std::string> lines);
 
 /// `peal container-end ENGINE NAME`: kills and removes the container, and the files for it. Does
 /// nothing if the container does not exist. The guard calls this after the end of each rank.

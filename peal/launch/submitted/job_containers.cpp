@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace peal::launch::submitted {
 namespace {
@@ -57,20 +58,17 @@ containers::Container container_of(const Job& job,
   return container;
 }
 
-std::vector<std::string> missing_cpus(const Job& job,
-                                      const std::string& host,
-                                      std::span<const Core> cores) {
-  std::vector<std::string> sentences;
+std::string missing_cpus(const Job& job, const std::string& host, std::span<const Core> cores) {
+  std::vector<std::string> wants;
   for (const Role& role : job.roles) {
     if (role.image.empty() || !wants_more(role, cores)) continue;
-    sentences.push_back(fmt::format(
-        "a node of the role {} wants {} CPUs, and {} has {}: its containers get no limit of CPUs",
-        role.name,
-        *role.resources.cpus,
-        host,
-        cpus_in(cores)));
+    wants.push_back(fmt::format("a node of {} wants {}", role.name, *role.resources.cpus));
   }
-  return sentences;
+  if (wants.empty()) return {};
+  return fmt::format("{} has {} CPUs, and {}: their containers have no limit of CPUs",
+                     host,
+                     cpus_in(cores),
+                     fmt::join(wants, ", "));
 }
 
 }  // namespace peal::launch::submitted

@@ -26,9 +26,7 @@ containers::Container container_of(const Job& job,
                                    int attempt,
                                    std::span<const Core> cores);
 
-/// A sentence for each role with an image whose nodes want more CPUs than the host has.
-std::vector<std::string> missing_cpus(const Job& job,
-                                      const std::string& host,
-                                      std::span<const Core> cores);
+/// "node1 has 2 CPUs, and a node of master wants 4: ..." Empty if no container wants more.
+std::string missing_cpus(const Job& job, const std::string& host, std::span<const Core> cores);
 
 }  // namespace peal::launch::submitted

@@ -19,6 +19,7 @@
 #include "peal/launch/agents/run_on_hosts.h"
 #include "peal/launch/allocation_end.h"
 #include "peal/launch/attempt_loop.h"
+#include "peal/launch/containers/container_rank.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
 #include "peal/launch/job/rank_variables.h"
@@ -297,9 +298,8 @@ AttemptEnd JobLauncher::refuse(const agents::Refusal& refusal, int number) {
 void JobLauncher::say_about(const agents::AgentHost& host) const {
   const agents::Ready& facts = host.facts();
   if (!facts.notice.empty()) say(fmt::format("peal: {}: {}\n", host.name(), facts.notice));
-  for (const std::string& sentence : missing_cpus(job_, host.name(), facts.cores)) {
-    say(fmt::format("peal: {}\n", sentence));
-  }
+  const std::string missing = missing_cpus(job_, host.name(), facts.cores);
+  if (!missing.empty()) say(fmt::format("peal: {}\n", missing));
 }
 
 LaunchOptions JobLauncher::options_of(const ProcessPlan& plan, int number) const {
@@ -366,6 +366,7 @@ AttemptEnd JobLauncher::report(LaunchReport& report,
     end_.first_failure = record_.describe(*failure);
     end_.failed_rank = failure->rank;
     end_.last_lines = failure->last_lines;
+    if (containers::tell_of_no_start(end_.last_lines)) end_.cause = EndCause::kNotStarted;
     if (report.post_mortem) end_.reason = report.post_mortem->sentence;
   } else if (exit_code(report) != 0) {
     end_.first_failure = as_sentence(describe(report));
