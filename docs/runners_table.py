@@ -16,7 +16,7 @@ from typing import Iterator
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "docs/guide/runners.md"
 TESTS = ("jobs/runners_test.py", "jobs/mnist_test.py", "slurm/runner_test.py", "kubernetes/commands_test.py",
-         "hosts/elastic_test.py", "containers/containers_test.py")
+         "hosts/elastic_test.py", "containers/containers_test.py", "containers/jobs_test.py")
 
 sys.path.insert(0, str(ROOT / "tests/engines"))
 from capabilities import CAPABILITIES, RUNNERS, WITHOUT_MEANING  # noqa: E402

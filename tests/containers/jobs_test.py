@@ -18,6 +18,7 @@ import jobs
 import slurm_cluster
 import ssh_hosts
 import world
+from capabilities import shows
 from images import IMAGE, OTHER_IMAGE, Containers
 from jobs import LONG, JobTest, role, shell, wait_until
 from nasty_values import NASTY, SHOW
@@ -76,6 +77,7 @@ class ContainerJobs(JobTest):
 
 class Managed(ContainerJobs):
     """The job of the managed service's guide: a master and two workers."""
+    runner = "local"
 
     def document(self, master_type, worker_type, worker_image=None, go=""):
         """As the service took it. The workers outlive their part: the master's end ends the job."""
@@ -101,6 +103,7 @@ class Managed(ContainerJobs):
         self.assertEqual(sorted(label for label, _ in weights), ["master-0", "worker-0", "worker-1"])
         self.assertEqual(len({values for _, values in weights}), 1, weights)
 
+    @shows("images")
     def test_the_job_trains_and_its_nodes_have_the_variables_and_the_image_of_the_master(self):
         job = self.submit(self.document("n1-standard-1", "n1-standard-1"))
         status = self.end_of(job)
@@ -152,18 +155,14 @@ class Managed(ContainerJobs):
 
 
 class Runs(ContainerJobs):
+    runner = "ssh"
+
+    @shows("images")
     def test_ranks_on_several_hosts_run_in_containers_there_and_make_a_group(self):
         run = self.stream({"roles": [role(FIRST, image=IMAGE, nodes=2, ranks_per_node=2)]},
                           to=("--to", "ssh", "-H", "node1:2,node2:2"))
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(len(re.findall(r"rank \d has 12", run.stdout)), 4, run.stdout)
-
-    @unittest.skipUnless(world.find_program("mpirun"), "mpirun is not installed")
-    def test_agents_that_mpirun_starts_run_containers(self):
-        run = self.stream({"roles": [role(FIRST, image=IMAGE, nodes=2)]}, to=("--to", "mpi", "-H", "launcher:2"),
-                          env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
-        self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertEqual(sorted(run.stdout.splitlines()), ["[w-0] rank 0 has 6", "[w-1] rank 1 has 6"])
 
     def test_a_role_without_an_image_runs_beside_one_with_an_image(self):
         script = "echo $RANK/$WORLD_SIZE ${PEAL_TEST_IMAGE:-none}"
@@ -204,13 +203,28 @@ class Runs(ContainerJobs):
         self.assertEqual(sorted(path.name[0] for path in self.folder.glob("?-*")), ["0", "1"])
 
 
+@unittest.skipUnless(world.find_program("mpirun.openmpi"), "Open MPI is not installed")
+class ByMpirun(ContainerJobs):
+    runner = "openmpi"
+
+    @shows("images")
+    def test_agents_that_mpirun_starts_run_containers(self):
+        run = self.stream({"roles": [role(FIRST, image=IMAGE, nodes=2)]}, to=("--to", "mpi", "-H", "launcher:2"),
+                          env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sorted(run.stdout.splitlines()), ["[w-0] rank 0 has 6", "[w-1] rank 1 has 6"])
+
+
 class InSlurm(ContainerJobs):
+    runner = "slurm"
+
     @staticmethod
     def make_hosts(containers):
         if reason := slurm_cluster.why_not():
             raise unittest.SkipTest(reason)
         return slurm_cluster.SlurmCluster(2, containers=containers)
 
+    @shows("images")
     def test_each_role_runs_in_its_image(self):
         script = "echo $RANK/$WORLD_SIZE $PEAL_TEST_IMAGE"
         run = self.stream({"roles": [shell(script, name="a", image=IMAGE), shell(script, name="b", image=OTHER_IMAGE)]},

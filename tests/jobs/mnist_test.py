@@ -9,8 +9,10 @@ import pathlib
 import sys
 
 import jobs
+import images
 from capabilities import shows
-from runners import for_each_runner
+from runners import Runner, for_each_runner
+from ssh_hosts import SshHosts
 
 MNIST = pathlib.Path(sys.argv[2]).resolve()
 FOLDER = os.environ.get("PEAL_TEST_MNIST", "")
@@ -20,6 +22,10 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
 
 class Mnist:
     expected = None
+
+    def of_job(self):
+        """Fields that the job needs."""
+        return {}
 
     def command(self):
         return [MNIST, *OPTIONS, "--report", self.path("report.json")]
@@ -39,8 +45,25 @@ class Mnist:
             Mnist.expected = self.learned(self.peal("run", "-n", 2, *self.command(), env=ENVIRONMENT))
             self.assertGreater(Mnist.expected[1], 0.9)
             self.path("report.json").unlink()
-        job = {"env": ENVIRONMENT, "roles": [self.role(*self.command(), nodes=2)]}
+        job = {"env": ENVIRONMENT, **self.of_job(), "roles": [self.role(*self.command(), nodes=2)]}
         self.assertEqual(self.learned(self.stream(job, to=self.to)), Mnist.expected)
+
+
+class Container(Mnist, Runner):
+    runner = "container"
+    to = ("--to", "local")
+    of_role = {"image": images.IMAGE}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.skip_if(images.why_not())
+        cls.hosts = SshHosts(0, programs=[jobs.PEAL.parent],
+                             containers=images.Containers(programs=[jobs.PEAL.parent, MNIST.parent]))
+        cls.addClassCleanup(cls.hosts.stop)
+
+    def of_job(self):
+        folders = [self.folder, *([FOLDER] if FOLDER else [])]
+        return {"engine_options": {"container": [f"--volume={folder}:{folder}" for folder in folders]}}
 
 
 globals().update(for_each_runner(Mnist))

@@ -120,14 +120,6 @@ class EachRunner:
         run = self.run_to_end(job)
         self.assertEqual((run.returncode, run.stdout), (0, "content of the file\n"), run.stderr)
 
-    @shows("images")
-    def test_roles_have_images(self):
-        job = {"roles": [self.role("echo", "started", image="any")]}
-        if "images" in self.refuses:
-            return self.assert_refused("images", job)
-        run = self.run_to_end(job)
-        self.assertEqual((run.returncode, "started" in run.stdout), (0, True), run.stderr)
-
     @shows("time limit")
     def test_a_job_ends_at_its_time_limit(self):
         job = self.submit({"max_run_time": "2s", "grace": "1s", "roles": [self.role("sleep", LONG)]}, to=self.to)

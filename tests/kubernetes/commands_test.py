@@ -65,10 +65,12 @@ class Commands(Cluster):
         self.assertEqual(self.peal_says("cancel", job), f"{job} has ended already: cancelled\n")
         self.assertEqual(self.status(job)["state"], "cancelled")
 
+    @shows("images")
     def test_print_shows_the_manifests_that_are_submitted_without_a_secret(self):
         job = one_role("sleep", "60")
         printed = self.submit(job, "--print")
         self.assertIn("(hidden)", printed)
+        self.assertIn('"image": "any"', printed)
         identifier = self.submit(job)
         names = self.cluster.kubectl("get", "jobs,services,secrets", "-l", f"peal.job={identifier}", "-o", "name")
         for name in names.split():

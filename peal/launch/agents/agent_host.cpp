@@ -25,6 +25,11 @@
 namespace peal::launch::agents {
 namespace {
 
+/// Where the mpirun of Open MPI makes temporary files. By default the folder is shared by all
+/// mpiruns of the user, and two that start at the same time may fail ("mkdir: File exists").
+constexpr const char* kMpirunFolder = "OMPI_MCA_orte_local_tmpdir_base";
+constexpr const char* kMpirunFiles = "peal-mpirun.";
+
 constexpr std::size_t kMostErrors = 8192;
 /// More text before the banner is not a login message.
 constexpr std::size_t kMostBefore = 1 << 16;
@@ -59,6 +64,10 @@ AgentHost::AgentHost(std::string name,
   Variables variables = process_variables();
   if (engine_.engine == Engine::kSlurm) {
     std::erase_if(variables, [](const auto& entry) { return limits_each_task(entry.first); });
+  }
+  if (engine_.engine == Engine::kMpi) {
+    mpirun_files_.emplace(kMpirunFiles);
+    variables[kMpirunFolder] = mpirun_files_->path();
   }
   const auto path = variables.find("PATH");
   const CommandLookup found =

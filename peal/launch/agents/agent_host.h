@@ -13,6 +13,7 @@
 #include "peal/launch/agents/engine.h"
 #include "peal/launch/agents/file_copy.h"
 #include "peal/system/fd.h"
+#include "peal/system/private_folder.h"
 
 namespace peal::launch::agents {
 
@@ -92,6 +93,7 @@ class AgentHost final {
   std::string problem_;
   std::string ending_;
   Ready facts_;
+  std::optional<PrivateFolder> mpirun_files_;
   pid_t pid_ = -1;
   Fd errors_;
   std::string error_text_;  // the end of the engine's stderr
