@@ -179,7 +179,10 @@ void AgentGuard::take_event(int host, const GuardEvent& event) {
     found->second.out.reset();
     found->second.err.reset();
   }
-  if (event.kind != GuardEvent::Kind::kStopped) found->second.is_running = false;
+  if (event.kind != GuardEvent::Kind::kStopped) {
+    found->second.is_running = false;
+    agents_.host(host).note_ranks(-1);
+  }
   events_.push_back(event);
 }
 
@@ -278,6 +281,7 @@ void AgentGuard::start(const RankCommand& command, int out, int err) {
     return;
   }
   processes_[command.rank] = {.host = host, .out = copy_of(out), .err = copy_of(err)};
+  agents_.host(host).note_ranks(1);
   agents_.host(host).link().send(FrameKind::kStart, encode(command));
 }
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -40,7 +41,18 @@ constexpr Timeout kToResolve{2000};
 
 double seconds(Timeout time) { return static_cast<double>(time.count()) / 1000.0; }
 
+std::size_t cpus(const Ready& facts) {
+  std::size_t count = 0;
+  for (const Core& core : facts.cores) count += core.cpus.size();
+  return count;
+}
+
 }  // namespace
+
+Duration silence_limit(Duration least, int ranks, std::size_t cpus) {
+  const int on_each = ranks / std::max(1, static_cast<int>(cpus));
+  return std::clamp<Duration>(on_each * least, least, std::max<Duration>(least, kMostPatience));
+}
 
 AgentHost::AgentHost(std::string name,
                      const EngineOptions& engine,
@@ -201,7 +213,7 @@ void AgentHost::check(TimePoint now, const Patience& patience) {
     return;
   }
   if (link_.is_closed()) return lose(reason_of_end());
-  const Duration limit = link_.patience(patience.silence);
+  const Duration limit = link_.patience(silence_limit(patience.silence, ranks_, cpus(facts_)));
   if (link_.silence(now) > limit) {
     lose(fmt::format("no sign of life for {:.3g} s", std::chrono::duration<double>(limit).count()));
   }

@@ -17,6 +17,10 @@
 
 namespace peal::launch::agents {
 
+/// The silence after which a host is lost. With several ranks on each CPU, its agent gets CPU time
+/// later: `least` for each of them, up to kMostPatience.
+Duration silence_limit(Duration least, int ranks, std::size_t cpus);
+
 /// How long the launcher waits for a host.
 struct Patience {
   Timeout start{60'000};   // from the start of the engine's command to the agent's answer
@@ -56,6 +60,8 @@ class AgentHost final {
   /// The facts of the host, which must be ready.
   const Ready& facts() const { return facts_; }
   AgentLink& link() { return link_; }
+  /// Ranks have started there, or have ended: see `silence_limit`.
+  void note_ranks(int more) { ranks_ += more; }
   /// The engine's stderr; -1 at its end.
   int errors() const { return errors_.get(); }
 
@@ -94,6 +100,7 @@ class AgentHost final {
   std::string ending_;
   Ready facts_;
   std::optional<PrivateFolder> mpirun_files_;
+  int ranks_ = 0;  // that run there
   pid_t pid_ = -1;
   Fd errors_;
   std::string error_text_;  // the end of the engine's stderr

@@ -17,6 +17,9 @@ namespace peal::launch::agents {
 /// How often each side sends a heartbeat if it has sent nothing else.
 inline constexpr Timeout kBeatPause{400};
 
+/// The longest silence of a busy peer.
+inline constexpr Timeout kMostPatience{10'000};
+
 /// Threads: one.
 class AgentLink final {
  public:
@@ -51,9 +54,11 @@ class AgentLink final {
   /// because this process could not read then. Call `beat` at least once a second.
   Duration silence(TimePoint now) const { return now - heard_; }
   /// The silence after which the peer is lost: `least`, or four times the longest silence of the
-  /// last ten seconds, but at most 5 * `least`. A host that is busy is not lost, although the peer
-  /// and the processes that carry its frames get little CPU time.
-  Duration patience(Duration least) const { return std::clamp(4 * longest_, least, 5 * least); }
+  /// last ten seconds, up to kMostPatience. A host that is busy is not lost, although the peer and
+  /// the processes that carry its frames get little CPU time.
+  Duration patience(Duration least) const {
+    return std::max(least, std::min<Duration>(4 * longest_, kMostPatience));
+  }
   /// Restarts the measurement of the silence. Call it after a time in which this side did not read.
   void hear(TimePoint now);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/launch/agents/agent_host.h"
 #include "peal/system/pipe.h"
 
 namespace peal::launch::agents {
@@ -129,6 +130,14 @@ TEST(AgentLinkTest, TheEndOfThePeerClosesTheLinkAfterItsLastFrame) {
   pair.b.read_some(Clock::now());
   EXPECT_TRUE(pair.b.is_closed());
   pair.b.send(FrameKind::kEnding, "not sent");
+}
+
+TEST(SilenceLimitTest, AHostWithSeveralRanksOnEachCpuHasMoreTime) {
+  EXPECT_EQ(silence_limit(seconds(2), 0, 4), seconds(2));
+  EXPECT_EQ(silence_limit(seconds(2), 4, 4), seconds(2));
+  EXPECT_EQ(silence_limit(seconds(2), 12, 4), seconds(6));
+  EXPECT_EQ(silence_limit(seconds(2), 64, 2), seconds(10));
+  EXPECT_EQ(silence_limit(seconds(2), 1, 0), seconds(2));  // the CPUs are not known
 }
 
 }  // namespace
