@@ -7,6 +7,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "peal/system/per_process.h"
+
 namespace peal {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr std::array kStopSignals = {SIGINT, SIGTERM};
 std::atomic<int> received = 0;  // a signal handler reaches nothing but globals
 std::atomic<pid_t> noting_process = 0;
 
-/// A forked child inherits the handler, but no call of the child looks at the number.
+/// A forked child inherits the handler. It notes signals only if it makes an object of its own.
 void note_signal(int number) {
   if (::getpid() == noting_process.load(std::memory_order_relaxed)) {
     received.store(number, std::memory_order_relaxed);
@@ -31,10 +33,7 @@ struct Handlers {
   int users = 0;
 };
 
-Handlers& handlers() {
-  static Handlers all;
-  return all;
-}
+constinit PerProcess<Handlers> handlers;
 
 bool is_handled_by(int number, void (*handler)(int)) {
   struct sigaction action = {};
@@ -53,7 +52,7 @@ void note(int number) {
 }  // namespace
 
 StopSignals::StopSignals() {
-  Handlers& all = handlers();
+  Handlers& all = handlers.get();
   const std::lock_guard lock(all.mutex);
   if (all.users++ > 0) return;
   received.store(0, std::memory_order_relaxed);
@@ -62,7 +61,8 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
-  Handlers& all = handlers();
+  if (!owner_.is_current()) return;
+  Handlers& all = handlers.get();
   const std::lock_guard lock(all.mutex);
   if (--all.users > 0) return;
   for (const int number : kStopSignals) {

@@ -1,6 +1,8 @@
 // Notices Ctrl-C and a cluster's request to stop, so that a program can save first.
 #pragma once
 
+#include "peal/system/per_process.h"
+
 namespace peal {
 
 /// While an object lives, the process notes the number of the last SIGINT or SIGTERM. A second
@@ -8,7 +10,8 @@ namespace peal {
 /// objects clears the number. The last restores the default effect.
 ///
 /// Leaves a signal alone that the program ignores or handles itself. A forked child, such as a
-/// worker of a data loader, notes nothing: the signal has the default effect there.
+/// worker of a data loader, notes nothing, unless it makes an object of its own: the signal has the
+/// default effect there.
 /// Threads: any.
 class StopSignals final {
  public:
@@ -19,6 +22,9 @@ class StopSignals final {
 
   /// 0 if the process has received none.
   int number() const;
+
+ private:
+  const OwnerProcess owner_;
 };
 
 }  // namespace peal

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/in_child.h"
+
 namespace peal {
 namespace {
 
@@ -66,6 +68,17 @@ TEST(StopSignalsTest, AForkedChildEndsBySigterm) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+  EXPECT_EQ(signals.number(), 0);
+}
+
+TEST(StopSignalsTest, AForkedChildNotesSignalsForAnObjectOfItsOwn) {
+  const StopSignals signals;
+  EXPECT_EQ(in_child([] {
+              const StopSignals own;
+              ::raise(SIGTERM);
+              return own.number() == SIGTERM ? 0 : 1;
+            }),
+            0);
   EXPECT_EQ(signals.number(), 0);
 }
 
