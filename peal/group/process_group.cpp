@@ -74,16 +74,16 @@ std::shared_ptr<FlightNotes> ProcessGroup::flight_notes() const {
 
 // ---- stopping
 
-StopRequests& GroupState::noted_stop_requests() {
-  return stop_requests.with([&](auto& noted) -> StopRequests& {
+bool GroupState::has_stop_request() {
+  return stop_requests.with([&](auto& noted) {
     if (!noted) noted = std::make_unique<StopRequests>(options.stop_flag);
-    return *noted;
+    return noted->has_come();
   });
 }
 
 bool ProcessGroup::should_stop(Timeout timeout) {
   state_->check_alive();
-  std::uint8_t is_asked = state_->noted_stop_requests().has_come() ? 1 : 0;
+  std::uint8_t is_asked = state_->has_stop_request() ? 1 : 0;
   all_reduce(std::span(&is_asked, 1), {.op = ReduceOp::kMax, .timeout = timeout});
   return is_asked != 0;
 }
@@ -200,6 +200,7 @@ void ProcessGroup::destroy(Timeout timeout) {
   if (state_->destroyed.load()) return;
   state_->backend->check_may_end();
   if (state_->destroyed.exchange(true)) return;
+  state_->stop_requests.with([](auto& noted) { noted.reset(); });
   state_->backend->shutdown(
       state_->departure(), Deadline::after(state_->resolve(timeout)), Interrupts::kAsked);
 }

@@ -60,7 +60,10 @@ TEST_F(ShouldStopTest, ASubgroupHasTheFlagOfItsProcess) {
 }
 
 TEST_F(ShouldStopTest, AGroupThatWasDestroyedIsAnError) {
+  group_.should_stop();
+  EXPECT_TRUE(flag_.is_watched());
   group_.destroy();
+  EXPECT_FALSE(flag_.is_watched());
   EXPECT_EQ(error_of([&] { group_.should_stop(); }).kind(), ErrorKind::kUsage);
   EXPECT_FALSE(flag_.is_watched());
 }

@@ -48,8 +48,8 @@ struct GroupState {
   /// Throws Error(usage) once the group has been destroyed, and in a forked child.
   void check_alive() const;
 
-  /// Makes them at the first call.
-  StopRequests& noted_stop_requests();
+  /// Whether this process was asked to stop. The first call begins to note requests.
+  bool has_stop_request();
 
   const OwnerProcess owner;
   std::unique_ptr<Backend> backend;
