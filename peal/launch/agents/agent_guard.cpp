@@ -251,6 +251,15 @@ void AgentGuard::ask_to_stop(int signal, SignalOrigin /*origin*/) {
   stop_by(FrameKind::kAsk, signal);
 }
 
+/// A host that has not answered yet must get kBegin first. It is warned before its first rank.
+void AgentGuard::warn() {
+  has_warned_ = true;
+  for (int host = 0; host < agents_.count(); ++host) {
+    if (!agents_.host(host).is_ready() || gone_.contains(host)) continue;
+    agents_.host(host).link().send(FrameKind::kWarn);
+  }
+}
+
 void AgentGuard::kill() {
   stop(SIGTERM, SignalOrigin::kProcess);
   send_to_all(FrameKind::kKill, SIGKILL);
@@ -281,8 +290,10 @@ void AgentGuard::start(const RankCommand& command, int out, int err) {
     return;
   }
   processes_[command.rank] = {.host = host, .out = copy_of(out), .err = copy_of(err)};
-  agents_.host(host).note_ranks(1);
-  agents_.host(host).link().send(FrameKind::kStart, encode(command));
+  AgentHost& on_host = agents_.host(host);
+  on_host.note_ranks(1);
+  if (has_warned_) on_host.link().send(FrameKind::kWarn);
+  on_host.link().send(FrameKind::kStart, encode(command));
 }
 
 void AgentGuard::signal(Rank rank, int signal) {

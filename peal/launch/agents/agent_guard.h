@@ -29,7 +29,7 @@ class AgentGuard final : public Guard {
   void pass_on(int signal, SignalOrigin origin) override;
   void stop(int signal, SignalOrigin origin) override;
   void ask_to_stop(int signal, SignalOrigin origin) override;
-  void warn() override { send_to_all(FrameKind::kWarn, 0); }
+  void warn() override;
   void kill() override;
   /// `command.host` is the name of a host that is ready, or was. If the name was added to the
   /// agents several times, the last one counts.
@@ -81,6 +81,7 @@ class AgentGuard final : public Guard {
   std::map<Rank, Process> processes_;
   std::map<int, Unwritten> unwritten_;  // by host
   std::set<int> gone_;                  // hosts without processes, or without a connection
+  bool has_warned_ = false;
   std::deque<GuardEvent> events_;
   std::deque<HostNews> news_;
   enum class Stage : unsigned char { kRunning, kStopping, kGone } stage_ = Stage::kRunning;
