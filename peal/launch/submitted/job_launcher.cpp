@@ -110,6 +110,13 @@ Job without_spares(Job job) {
   return job;
 }
 
+std::optional<TimePoint> end_of_allocation(const Job& job, const jobs::Submission& submission) {
+  if (!job.warn_before || submission.runner != "slurm") return std::nullopt;
+  const auto left = time_left_of_allocation(process_environment());
+  if (!left) return std::nullopt;
+  return Clock::now() + *left;
+}
+
 class JobLauncher final : public AttemptedJob {
  public:
   JobLauncher(const jobs::JobFolder& folder, const std::string& version);
@@ -124,7 +131,6 @@ class JobLauncher final : public AttemptedJob {
   int room_for(std::span<const HostSlots> hosts) const;
   AttemptRules rules() const;
   std::optional<Timeout> time_left() const;
-  std::optional<TimePoint> allocation_end() const;
   agents::AgentsOptions agents_options(const std::string& id) const;
   int await(agents::Agents& agents);
   AttemptEnd refuse(const agents::Refusal& refusal, int number);
@@ -148,6 +154,8 @@ class JobLauncher final : public AttemptedJob {
   const LauncherOptions given_;
   const Variables inherited_;
   const TimePoint start_ = Clock::now();
+  /// Asked once, before any agent waits for frames: squeue may take longer than their patience.
+  const std::optional<TimePoint> allocation_end_ = end_of_allocation(job_, submission_);
   const int first_attempt_;  // not 0 if Slurm has started this launcher again
   jobs::JobEnd end_;         // of the last attempt
 };
@@ -217,13 +225,6 @@ int JobLauncher::room_for(std::span<const HostSlots> hosts) const {
 std::optional<Timeout> JobLauncher::time_left() const {
   if (!job_.max_run_time) return std::nullopt;
   return Deadline(start_ + *job_.max_run_time).left();
-}
-
-std::optional<TimePoint> JobLauncher::allocation_end() const {
-  if (!job_.warn_before || submission_.runner != "slurm") return std::nullopt;
-  const auto left = time_left_of_allocation(process_environment());
-  if (!left) return std::nullopt;
-  return Clock::now() + *left;
 }
 
 int JobLauncher::look() {
@@ -309,7 +310,7 @@ LaunchOptions JobLauncher::options_of(const ProcessPlan& plan, int number) const
                         .variables = {},
                         .log_directory = folder_.attempt_directory(number),
                         .time_limit = time_left(),
-                        .allocation_end = allocation_end(),
+                        .allocation_end = allocation_end_,
                         .warn_before = job_.warn_before,
                         .grace = job_.grace};
   for (const PlannedProcess& process : plan.processes) {
