@@ -28,7 +28,10 @@ State load(const std::string& path) {
 }
 
 void save(const State& state, const std::string& path) {
-  std::ofstream(path + ".new") << state.step << " " << state.weight << "\n";
+  std::ofstream file(path + ".new");
+  file.exceptions(std::ios::badbit | std::ios::failbit);
+  file << state.step << " " << state.weight << "\n";
+  file.close();
   std::filesystem::rename(path + ".new", path);  // so that a checkpoint is never incomplete
 }
 
