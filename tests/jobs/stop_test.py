@@ -49,11 +49,11 @@ class StopTest(JobTest):
                 found[int(variables[b"RANK"])] = pathlib.Path(variables[FLAG.encode()].decode())
         return found
 
-    def assert_same_step(self, text, ranks):
+    def assert_same_step(self, text, ranks, least=3):
         steps = re.findall(r"rank \d ends after step (\d+)", text)
         self.assertEqual(len(steps), ranks, text)
         self.assertEqual(len(set(steps)), 1, text)
-        self.assertGreaterEqual(int(steps[0]), 3)
+        self.assertGreaterEqual(int(steps[0]), least)
         self.assertEqual((self.folder / "checkpoint").read_text().split()[0], steps[0])
 
 
@@ -146,7 +146,7 @@ class Submitted(StopTest):
         status = self.end_of(job)
         self.assertEqual((status["state"], status["exit_code"]), ("succeeded", 0), status)
         self.assertEqual(status["reason"], "its ranks stopped by themselves, warned before its time limit")
-        self.assert_same_step(self.logs(job), 2)
+        self.assert_same_step(self.logs(job), 2, least=0)  # the warning may come before the first step
 
     def test_a_job_that_does_not_stop_reaches_its_time_limit(self):
         job = self.submit({"max_run_time": "2s", "warn_before": "1s", "roles": [role("sleep", LONG)]})
