@@ -42,6 +42,12 @@ std::vector<int> cpus_of(hwloc_obj_t object, hwloc_const_bitmap_t allowed) {
 
 }  // namespace
 
+std::size_t cpu_count(std::span<const Core> cores) {
+  std::size_t count = 0;
+  for (const Core& core : cores) count += core.cpus.size();
+  return count;
+}
+
 std::vector<Core> usable_cores() {
   // If sched_getaffinity is forbidden, hwloc would retry for ever.
   if (!can_query_affinity()) return std::vector<Core>(static_cast<std::size_t>(cpus_online()));

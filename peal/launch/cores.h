@@ -1,7 +1,9 @@
 // Divides the cores between the ranks. Called when a launch is planned.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace peal::launch {
@@ -11,6 +13,9 @@ struct Core {
   std::vector<int> cpus;
   friend bool operator==(const Core&, const Core&) = default;
 };
+
+/// The hardware threads of all cores; 0 if the cores are not known.
+std::size_t cpu_count(std::span<const Core> cores);
 
 /// The cores that this process may use, by the affinity of all its threads and so by its cpuset. In
 /// the machine's order: neighbours in the list share caches and memory. If the system forbids to

@@ -41,12 +41,6 @@ constexpr Timeout kToResolve{2000};
 
 double seconds(Timeout time) { return static_cast<double>(time.count()) / 1000.0; }
 
-std::size_t cpus(const Ready& facts) {
-  std::size_t count = 0;
-  for (const Core& core : facts.cores) count += core.cpus.size();
-  return count;
-}
-
 }  // namespace
 
 Duration silence_limit(Duration least, int ranks, std::size_t cpus) {
@@ -213,7 +207,8 @@ void AgentHost::check(TimePoint now, const Patience& patience) {
     return;
   }
   if (link_.is_closed()) return lose(reason_of_end());
-  const Duration limit = link_.patience(silence_limit(patience.silence, ranks_, cpus(facts_)));
+  const Duration least = silence_limit(patience.silence, ranks_, cpu_count(facts_.cores));
+  const Duration limit = link_.patience(least);
   if (link_.silence(now) > limit) {
     lose(fmt::format("no sign of life for {:.3g} s", std::chrono::duration<double>(limit).count()));
   }

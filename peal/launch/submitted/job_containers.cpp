@@ -8,15 +8,8 @@
 namespace peal::launch::submitted {
 namespace {
 
-/// Hardware threads. 0: not known.
-std::size_t cpus_in(std::span<const Core> cores) {
-  std::size_t count = 0;
-  for (const Core& core : cores) count += core.cpus.size();
-  return count;
-}
-
 bool wants_more(const Role& role, std::span<const Core> cores) {
-  const std::size_t cpus = cpus_in(cores);
+  const std::size_t cpus = cpu_count(cores);
   return role.resources.cpus && cpus > 0 && *role.resources.cpus > static_cast<double>(cpus);
 }
 
@@ -67,7 +60,7 @@ std::string missing_cpus(const Job& job, const std::string& host, std::span<cons
   if (wants.empty()) return {};
   return fmt::format("{} has {} CPUs, and {}: their containers have no limit of CPUs",
                      host,
-                     cpus_in(cores),
+                     cpu_count(cores),
                      fmt::join(wants, ", "));
 }
 
