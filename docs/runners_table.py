@@ -33,7 +33,7 @@ HEAD = """# What each runner supports
 
 
 def load(path: Path) -> unittest.TestSuite:
-    """The tests of the file. The tests get placeholders for the programs in their arguments, because no test runs here."""
+    """The tests of the file. No test runs here, so the arguments only stand for the programs of the tests."""
     sys.path[:0] = [str(path.parent)]
     before, sys.argv = sys.argv, [str(path), "/peal", *["/program"] * 3]
     try:
