@@ -48,7 +48,7 @@ struct GroupState {
   /// Throws Error(usage) once the group has been destroyed, and in a forked child.
   void check_alive() const;
 
-  /// Makes them at the first call.
+  /// The first call makes the object.
   StopRequests& noted_stop_requests();
 
   const OwnerProcess owner;

@@ -146,8 +146,8 @@ void Agent::wait_and_handle() {
   tell_signal();
 }
 
-/// The guard starts ranks one after the other. The agent does not wait for the guard, because the
-/// agent must send heartbeats meanwhile.
+/// Leaves frames in the queue while the guard starts ranks, which takes time. The agent does not
+/// wait for the guard, because the agent must send heartbeats.
 void Agent::handle_frames() {
   while (true) {
     pollfd guard{supervisor_.guard().orders(), POLLOUT, 0};
