@@ -23,17 +23,17 @@ from capabilities import CAPABILITIES, RUNNERS, WITHOUT_MEANING  # noqa: E402
 
 HEAD = """# What each runner supports
 
-This page is made from the tests, by `docs/runners_table.py`. The columns are the runners of [`peal submit --to`](submit.md), and [`peal run --image`](containers.md). A cell says
+`docs/runners_table.py` makes this page from the tests. The columns are the runners of [`peal submit --to`](submit.md), and [`peal run --image`](containers.md). For the row "elastic", `peal run` starts the job instead of `peal submit`, except in Kubernetes. A cell has
 
-- **yes** if a test shows it through this runner, with the runner's real engine. [The list below](#the-tests) names the test. For Kubernetes, the engine is the real `kubectl` with [a stand-in for the API server](kubernetes.md#without-a-cluster);
-- **no** if a test shows that peal refuses it. [The list below](#what-is-refused) has the sentence;
-- **–** if the question has [no meaning](#what-has-no-meaning) for this runner;
-- nothing if no test shows it.
+- **yes** if a test shows the capability with this runner and its real engine. [The list below](#the-tests) names the test. For Kubernetes, the engine is the real `kubectl` with [a stand-in for the API server](kubernetes.md#without-a-cluster);
+- **no** if a test shows that peal refuses it. [The list below](#what-is-refused) quotes the error;
+- **–** if the capability has [no meaning](#what-has-no-meaning) for this runner;
+- nothing if no test covers it.
 """
 
 
 def load(path: Path) -> unittest.TestSuite:
-    """The tests of the file. They take the programs that they test as arguments, and run none of them here."""
+    """The tests of the file. No test runs here, so the arguments only stand for the programs of the tests."""
     sys.path[:0] = [str(path.parent)]
     before, sys.argv = sys.argv, [str(path), "/peal", *["/program"] * 3]
     try:
@@ -59,7 +59,7 @@ class Shown:
 
     def __init__(self) -> None:
         self.runners = defaultdict(lambda: defaultdict(list))  # capability -> (file, test) -> runners
-        self.refused = defaultdict(dict)  # capability -> runner -> the sentence
+        self.refused = defaultdict(dict)  # capability -> runner -> the text of the error
         for name in TESTS:
             found = False
             for test in flat(load(ROOT / "tests" / name)):

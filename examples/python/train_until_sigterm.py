@@ -1,5 +1,5 @@
-"""Training that schedulers may stop, by SIGTERM or before a time limit. Then all ranks end the step, and rank 0
-saves a checkpoint. The next run continues from it.
+"""Training that a cluster may stop, by SIGTERM or before a time limit. Then all ranks end after the same step, and
+rank 0 saves a checkpoint. The next run continues from the checkpoint.
 
     peal run -n 2 --grace 60 python examples/python/train_until_sigterm.py --checkpoint FILE
 """

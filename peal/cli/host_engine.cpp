@@ -16,7 +16,7 @@ namespace {
 
 using launch::agents::Engine;
 
-/// Options of horovodrun that only ssh has, and ssh's names for them.
+/// Options of horovodrun that are only for ssh, and their names in ssh.
 constexpr std::array<std::pair<const char*, const char*>, 2> kSshOptions = {
     {{"--ssh-port", "-p"}, {"--ssh-identity-file", "-i"}}};
 

@@ -18,7 +18,7 @@ std::string end_sentence(const launch::JobStatus& status);
 /// When a job has ended. Nothing if it has not, or if its end was not recorded.
 using EndTime = std::optional<launch::jobs::WallTime>;
 
-/// Several lines: the job, and a table of its nodes. `images`: of the roles, by their names.
+/// Several lines: the job, and a table of its nodes. `images`: the images, by role.
 std::string status_text(const launch::jobs::Submission& submission,
                         const launch::JobStatus& status,
                         const std::map<std::string, std::string>& images,

@@ -60,7 +60,7 @@ void check_runner_of(const SubmitRequest& request) {
   }
 }
 
-/// As in Kubernetes.
+/// Rejects fields that containers do not support, as in Kubernetes. Errors: usage.
 void check_containers_of(const launch::Job& job) {
   const auto role =
       std::ranges::find_if(job.roles, [](const launch::Role& each) { return !each.image.empty(); });

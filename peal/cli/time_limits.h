@@ -7,14 +7,14 @@
 
 namespace peal::cli {
 
-/// As given, in seconds. An empty text: not given.
+/// The texts of the options, in seconds. Empty: not given.
 struct TimeLimits {
   std::string timeout{};
   std::string warn_before{};
   std::string grace = "5";
 };
 
-/// For a warning, asks Slurm when it ends the job. Errors: usage.
+/// If a warning is wanted, asks Slurm when it ends the job. Errors: usage.
 void set_time_limits(const TimeLimits& given, launch::LaunchOptions& options);
 
 }  // namespace peal::cli

@@ -90,7 +90,8 @@ struct Config {
 /// The variable of Config::flight_dir. Several folders read or set it without a Config.
 inline constexpr const char* kFlightDirVariable = "PEAL_FLIGHT_DIR";
 
-/// Of a rank: the path of the flag by which its launcher asks it to stop (system/stop_flag.h).
+/// The path of a rank's stop flag, by which the launcher asks the rank to stop
+/// (system/stop_flag.h).
 inline constexpr const char* kStopFlagVariable = "PEAL_STOP_FLAG";
 
 /// The protection of network connections by `tls` and `integrity`.

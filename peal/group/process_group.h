@@ -104,16 +104,17 @@ class ProcessGroup final : public Messages, public Collectives {
   ///   memory for one step; each time one read of /proc/self/maps.
   [[nodiscard]] Registration register_memory(void* memory, Bytes size);
 
-  /// result = whether the process of some rank was asked to stop, by a call of this function or
-  /// before; the same on all ranks. Call it once in each step, and after true save and end with
-  /// exit code 0. What asks a process: its launcher, before a time limit or at the end of the job,
-  /// and SIGTERM and SIGINT (docs/guide/stop.md). A request stays: later calls are true, too. The
-  /// first call of this rank begins to note requests. Before it, a request ends the process. The
-  /// notes end with the group, so that SIGTERM ends the process again. Order: a collective, called
-  /// by all ranks equally often. Errors: those of all_reduce. Cost: an all_reduce of one byte.
+  /// result = whether the process of any rank was asked to stop; the same on all ranks. Call it
+  /// once in each step. After true, save, and end with exit code 0.
+  /// A process is asked by its launcher, before a time limit or at the end of the job, and by
+  /// SIGTERM or SIGINT (docs/guide/stop.md). After a request, all later calls return true.
+  /// This rank notes requests from its first call until the group ends. Before and after this time,
+  /// SIGTERM ends the process.
+  /// Order: a collective, called by all ranks equally often. Errors: those of all_reduce. Cost: an
+  /// all_reduce of one byte.
   bool should_stop(Timeout timeout = kGroupTimeout);
-  /// Notes requests to this process while the result lives. For programs that agree in a way of
-  /// their own. Order: local.
+  /// Notes requests to this process while the result lives. For programs whose ranks agree in
+  /// another way than should_stop. Order: local.
   std::unique_ptr<StopRequests> note_stop_requests() const;
 
   /// As Backend::flight_notes. For libraries whose operations consist of several of this group's.

@@ -10,11 +10,12 @@
 
 namespace peal::launch {
 
-/// Asks squeue. Nothing outside of Slurm, without a limit, and if Slurm does not answer.
+/// Asks squeue. Returns nothing outside of Slurm, without a limit, and if Slurm does not answer.
 std::optional<Timeout> time_left_of_allocation(const Environment& environment);
 
-/// The time left as squeue prints it: "1-02:03:04", "02:03:04", "3:04". Of several lines, which a
-/// heterogeneous job has, the shortest time. Nothing for other texts: "UNLIMITED". Pure.
+/// Reads the time left as squeue prints it: "1-02:03:04", "02:03:04", "3:04". A heterogeneous job
+/// has several lines: the shortest time counts. Returns nothing for other texts, such as
+/// "UNLIMITED". Pure.
 std::optional<Timeout> parse_time_left(std::string_view text);
 
 }  // namespace peal::launch

@@ -31,7 +31,7 @@ class Guard {
   /// Whether the guard has ended. If no kGone event came before, the guard was killed.
   virtual bool has_ended() const = 0;
 
-  /// Writable when `start` does not wait until earlier orders are followed. -1: it never waits.
+  /// A descriptor that is writable when `start` would not block. -1: `start` never blocks.
   virtual int orders() const = 0;
 
   virtual void pass_on(int signal, SignalOrigin origin) = 0;

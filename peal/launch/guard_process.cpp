@@ -80,9 +80,10 @@ void GuardProcess::start_ranks() {
   for (const int fd : duty_.outputs) ::close(fd);
 }
 
-/// Without a flag, the rank gets signals only: the folder for temporary files may be full.
+/// Returns nothing if the file cannot be made, for example on a full disk. Then the rank gets only
+/// signals.
 std::optional<StopFlag> GuardProcess::make_stop_flag(RankCommand& command) {
-  command.environment.erase(kStopFlagVariable);  // that of an outer launcher
+  command.environment.erase(kStopFlagVariable);  // set by an outer launcher
   try {
     if (!stop_flags_) stop_flags_.emplace(fmt::format("peal-stop-{}.", ::geteuid()));
     const std::string path = stop_flags_->path() / fmt::format("rank-{}", command.rank);

@@ -87,8 +87,8 @@ class GuardProcess final {
   std::set<pid_t> signalled_;                 // leftover processes that have received SIGTERM
   std::optional<std::int64_t> memory_kills_;  // processes that the kernel killed, and are reported
   std::set<pid_t> after_ends_;                // commands after the end of ranks, that run
-  std::optional<PrivateFolder> stop_flags_;   // their files; made for the first rank
-  std::optional<int> request_;                // with which the flags are set
+  std::optional<PrivateFolder> stop_flags_;   // the folder of their files
+  std::optional<int> request_;                // the value of the flags, once set
   enum class Launcher : unsigned char { kAlive, kLost } launcher_ = Launcher::kAlive;
   enum class Children : unsigned char { kSome, kNone } children_ = Children::kSome;
   TimePoint deadline_ = TimePoint::max();  // at this time all processes are killed

@@ -78,7 +78,7 @@ class Launch final {
   LaunchWatch* const watch_ = nullptr;
   const TimePoint start_ = Clock::now();
   const TimePoint warning_time_ = warning_time(options_, start_);
-  /// Of the rank of an outer job that this launcher is, such as a node of a submitted job.
+  /// The flag of this process, if an outer launcher has started it: as a node of a submitted job.
   const std::optional<StopFlag> outer_flag_ = watch_ == nullptr ? outer_stop_flag() : std::nullopt;
   std::set<Rank> stopped_ranks_;
   bool has_lost_ = false;  // a host, since the last look at the events

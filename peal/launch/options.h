@@ -80,7 +80,7 @@ Rank first_rank_of(const LaunchOptions& options);
 /// The ranks of all nodes.
 int world_size_of(const LaunchOptions& options);
 
-/// When the ranks of a launch that begins at `start` are warned; TimePoint::max(): never.
+/// When the launcher warns the ranks, if the launch begins at `start`. TimePoint::max(): never.
 TimePoint warning_time(const LaunchOptions& options, TimePoint start);
 
 /// Rejects a missing command, less than one rank or too many, more ranks than slots, hosts for

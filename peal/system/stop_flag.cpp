@@ -16,8 +16,9 @@
 namespace peal {
 namespace {
 
-/// The content of the file. Each side writes its own word first, and then reads the other's: so a
-/// process that begins to look while the flag is set notices the flag, or gets the signal.
+/// The content of the file. Each side writes its own word first, and then reads the word of the
+/// other. So a process that begins to look while the guard sets the flag notices the flag, or gets
+/// the signal.
 struct Words {
   std::atomic<std::uint32_t> watchers;
   std::atomic<std::int32_t> request;  // 0: none, kWarning, or a signal

@@ -1,6 +1,6 @@
 // A flag by which the guard of a rank asks the rank to stop: a small file that both map. Unlike a
-// signal, it reaches only processes that look at it, wherever they are below the guard: behind a
-// shell, or in a container.
+// signal, the flag reaches only processes that look at it. The process may be any descendant of the
+// guard, also behind a shell or in a container.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ class StopFlag final {
   void unwatch() const;
   bool is_watched() const;
 
-  /// `signal`: the one that the flag takes the place of; 0: none, it is a warning.
+  /// `signal`: the signal that the flag replaces; 0: the flag is only a warning.
   void set(int signal) const;
   /// Cost: a read of memory.
   bool is_set() const;

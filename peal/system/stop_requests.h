@@ -16,7 +16,7 @@ namespace peal {
 /// Threads: any.
 class StopRequests final {
  public:
-  /// `flag`: the path of the flag that the launcher sets (PEAL_STOP_FLAG); empty: there is none.
+  /// `flag`: the path of the flag that the launcher sets (PEAL_STOP_FLAG); empty: no flag.
   explicit StopRequests(const std::string& flag);
   ~StopRequests();
   StopRequests(const StopRequests&) = delete;
@@ -29,7 +29,7 @@ class StopRequests final {
 
  private:
   const OwnerProcess owner_;
-  StopSignals signals_;  // before the flag, which takes the place of SIGTERM
+  StopSignals signals_;  // before flag_: until the guard uses the flag, it sends SIGTERM
   std::optional<StopFlag> flag_;
 };
 

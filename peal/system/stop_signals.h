@@ -9,7 +9,7 @@ namespace peal {
 /// signal of the same number has the default effect: it ends the process. The first of several
 /// objects clears the number. The last restores the default effect.
 ///
-/// Leaves a signal alone that the program ignores or handles itself. A forked child, such as a
+/// A signal that the program ignores or handles itself keeps its effect. A forked child, such as a
 /// worker of a data loader, notes nothing, unless it makes an object of its own: the signal has the
 /// default effect there.
 /// Threads: any.

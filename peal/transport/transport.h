@@ -44,8 +44,8 @@ enum class LinkState : std::uint8_t {
 };
 
 /// One ordered, reliable stream of bytes in each direction between this rank and every other. The
-/// first try_send or try_receive of a stream begins to make its connection, unless it exists. No
-/// bytes move before. If the peer refuses the connection, the stream is closed.
+/// first try_send or try_receive of a stream begins to connect, unless the connection exists. No
+/// bytes move before that. If the peer refuses the connection, the stream is closed.
 /// Threads: try_send and try_receive from one at a time; `wait` from one at a time, which may be
 ///   another thread (one thread sleeps while the other moves bytes); `interrupt` from any.
 class Channel {

@@ -45,7 +45,7 @@ struct NotedRequests {
   StopRequests requests{process_environment()(kStopFlagVariable).value_or("")};
 };
 
-/// Made at the first call, and kept: the notes end with the process.
+/// Made by the first call, and kept until the process ends.
 constinit PerProcess<NotedRequests> noted_requests;
 
 bool stop_requested() { return noted_requests.get().requests.has_come(); }

@@ -1,4 +1,4 @@
-"""Whether to stop: asked by a launcher or a signal, and agreed by all ranks."""
+"""Whether a launcher or a signal has asked the ranks to stop. All ranks get the same answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from peal._errors import Error
 
 
 def should_stop(group: Any = None) -> bool:
-    """Whether the process of some rank of the group was asked to stop; the same on all ranks.
+    """Whether the process of any rank of the group was asked to stop; the same on all ranks.
 
     Call it once in each step. After True, save and end with exit code 0::
 
@@ -23,13 +23,14 @@ def should_stop(group: Any = None) -> bool:
     `group` is a `peal.ProcessGroup`, or a group of torch.distributed with any backend; None: torch's
     default group.
 
-    What asks a process: its launcher, before a time limit or at the end of the job; and SIGTERM. SIGINT
-    raises KeyboardInterrupt as usual. A signal that the program handles itself is not noticed. A request
-    stays: later calls return True, too. The first call of a process begins to note requests. From then on
-    `peal run` sends no SIGTERM to the process or its children, such as the workers of a DataLoader; before
-    that call, SIGTERM ends the process.
+    A process is asked by its launcher, before a time limit or at the end of the job, and by SIGTERM. SIGINT
+    raises KeyboardInterrupt as usual. A signal that the program handles itself is not noticed. After a
+    request, all later calls return True.
 
-    Order: a collective: every rank calls it equally often.
+    A process notes requests from its first call. Before this call, SIGTERM ends the process. After it,
+    `peal run` asks without SIGTERM, which would also end the children, such as the workers of a DataLoader.
+
+    Order: a collective, called by all ranks equally often.
     Errors: those of all_reduce; usage (no group, in a program without torch).
     Cost: an all_reduce of one byte."""
     if isinstance(group, _core.ProcessGroup):

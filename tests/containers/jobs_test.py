@@ -80,7 +80,7 @@ class Managed(ContainerJobs):
     runner = "local"
 
     def document(self, master_type, worker_type, worker_image=None, go=""):
-        """As the service took it. The workers outlive their part: the master's end ends the job."""
+        """The file as users wrote it for the service. The workers run until the end of the master ends the job."""
         command = f"{PYTHON} {NODE} {go}"
         worker = {"containerCommand": ["sh", "-c", f"{command}; exec sleep {LONG}"]}
         if worker_image:
@@ -90,7 +90,7 @@ class Managed(ContainerJobs):
             "masterConfig": {"imageUri": IMAGE, "containerCommand": ["sh", "-c", command]}, "workerConfig": worker}})
 
     def seen(self, job):
-        """What each node has printed first, by its label."""
+        """The first output of each node, by its label."""
         found = {}
         for line in self.logs(job).splitlines():
             label, text = line.split(" ", 1)
@@ -273,7 +273,4 @@ class Ends(ContainerJobs):
 
 
 if __name__ == "__main__":
-    if reason := images.why_not():
-        print("SKIPPED:", reason)
-        sys.exit(images.SKIPPED)
-    jobs.main_with_hosts()
+    jobs.main(images.why_not() or ssh_hosts.why_not())

@@ -1,4 +1,4 @@
-"""The program of a node in jobs_test.py: the code that the managed service's guide shows, with a model to train.
+"""The program of a node in jobs_test.py: the code in the guide of the managed service, with a model to train.
 
     managed_node.py [GO]    # prints what the node sees; waits until the file GO exists; trains
 """

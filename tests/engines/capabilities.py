@@ -1,16 +1,16 @@
-"""What runners can do, as tests show it. docs/runners_table.py makes the table of docs/guide/runners.md from this.
+"""What each runner supports, as tests show it. docs/runners_table.py makes docs/guide/runners.md from this.
 
-A class of tests names its `runner`, and a test what it shows:
+A class of tests names its `runner`, and each test names the capabilities that it shows:
 
     class Slurm(EachRunner, JobTest):
         runner = "slurm"
-        refuses = {"files": "copies no files"}    # the sentence; the test looks for it in the error
+        refuses = {"files": "copies no files"}    # the test looks for this text in the error
 
         @shows("restarts", "logs of an attempt")
         def test_a_failed_job_starts_again(self): ...
 """
 
-RUNNERS = {  # by the names that tests use: as they are shown
+RUNNERS = {  # the name in tests: the name in the table
     "local": "local", "ssh": "ssh", "slurm": "slurm", "openmpi": "mpi (Open MPI)", "mpich": "mpi (MPICH)",
     "kubernetes": "kubernetes", "container": "container"}
 
@@ -23,9 +23,8 @@ CAPABILITIES = (
 # Where a question has no meaning: {capability: {runner: why}}.
 WITHOUT_MEANING = {
     "requeue": dict.fromkeys(("local", "ssh", "openmpi", "mpich", "kubernetes", "container"),
-                             "only Slurm takes a whole job back into its queue"),
-    "elastic": dict.fromkeys(("openmpi", "mpich"), "`peal run` starts elastic jobs, and does not use mpirun"),
-    "files": {"container": "containers see folders of the host (`--container-option=--volume=...`)"},
+                             "only Slurm puts a whole job back into its queue"),
+    "files": {"container": "mount a folder of the host instead (`--container-option=--volume=...`)"},
     **dict.fromkeys(("submit and status", "logs of one rank", "logs while the job runs", "logs of an attempt",
                      "cancel a job that waits", "roles with their own command", "print"),
                     {"container": "`peal run` starts no submitted job"}),

@@ -15,7 +15,7 @@ PAUSE = 0.02  # seconds between two looks at all processes
 
 
 class CommandLines:
-    """Notes the command lines of all processes of this machine, also of those that end soon, while it is open."""
+    """While it is open, notes the command lines of all processes of this machine, also of short-lived ones."""
 
     def __enter__(self):
         self.seen = set()
@@ -68,9 +68,9 @@ def files_with(text, folders, counts=lambda path, top: True):
 
 
 def assert_unseen(test, secrets, lines, programs, folders=(), texts=None, private=()):
-    """`secrets`: bytes that are in no command line, no file below the folders, and none of the texts (a dict).
-    `private`: the same for values that may be in files which only the user can read. `programs`: names of which `lines`
-    must have seen command lines, as a proof that it looked in time."""
+    """`secrets`: bytes that must be in no command line, no file below the folders, and none of the texts (a dict).
+    `private`: the same, but files that only the user can read may contain them. `programs`: `lines` must have seen
+    command lines of these programs, which proves that it looked in time."""
     seen = set(lines.seen)
     for program in programs:
         test.assertTrue([line for line in seen if program.encode() in line], f"no command line of {program} was seen")

@@ -112,7 +112,7 @@ class JobTest(unittest.TestCase):
         return self.peal("submit", self.write(job), *to, "--stream-logs", *options, **popen)
 
     def stream_with_paths(self, to):
-        """A job whose roles have the same command, and other folders in their PATH."""
+        """Runs a job whose roles have the same command, and different folders in their PATH."""
         for name in ("a", "b"):
             tool = self.folder / name / "tool"
             tool.parent.mkdir()
@@ -172,14 +172,14 @@ class JobTest(unittest.TestCase):
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and mark in environment_of(name) + b"\0"]
 
     def secrets(self):
-        """Of the jobs of this test that run."""
+        """The secrets of this test's running jobs."""
         return secret_places.secrets_of(map(environment_of, self.processes()))
 
     def assert_no_process(self):
         wait_until(lambda: not self.processes(), f"gone: the processes {self.processes()}")
 
     def end_all_processes(self):
-        """Of a failed test, too."""
+        """Also after a failed test."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             end = time.monotonic() + (10 if number == signal.SIGTERM else 0)
             left = self.processes()
@@ -194,7 +194,7 @@ class JobTest(unittest.TestCase):
 
 
 def main(why_not=None):
-    """`why_not`: a sentence, if no test can run here."""
+    """`why_not`: the reason, if no test can run here."""
     if why_not:
         print("SKIPPED:", why_not)
         sys.exit(ssh_hosts.SKIPPED)

@@ -1,4 +1,4 @@
-"""What only jobs through mpirun need. What they share with other runners: runners_test.py.
+"""Tests of jobs through mpirun only. Tests of all runners: runners_test.py.
 
     mpi_test.py PEAL
 """
@@ -10,7 +10,7 @@ import runners
 
 class Mpirun:
     def test_each_mpirun_has_a_folder_of_its_own_for_temporary_files(self):
-        """Open MPI's mpiruns that start together in one folder may fail."""
+        """If several mpiruns of Open MPI start together in one folder, some may fail."""
         script = self.path("bin/mpirun")
         script.write_text(f'#!/bin/sh\nls -d "$OMPI_MCA_orte_local_tmpdir_base" >> {self.path("folders")}\n'
                           f'exec {self.program} "$@"\n')

@@ -1,4 +1,4 @@
-"""The runners of `peal submit`, as the tests of all of them need each: its engine, and how a job is given to it."""
+"""The runners of `peal submit`, for the tests of all runners: the engine of each, and its options."""
 import os
 import pathlib
 import shutil
@@ -20,9 +20,9 @@ class Runner(JobTest):
     """Skipped without the runner's engine.
 
     `to`: the options of `peal submit`. `of_role`: fields that each role needs. `waits`: fields of a job that waits
-    before its start, or before its next one. `refuses`: for a capability, the sentence of the error. `like_it`: options
-    of `peal run` by which it starts ranks in the same way. `programs`: parts of command lines by which a job starts.
-    `ends_sessions`: processes end that have left the session of their rank.
+    before its start, or before its next one. `refuses`: for a capability, the text of the error. `like_it`: options
+    with which `peal run` starts ranks in the same way. `programs`: parts of command lines by which a job starts.
+    `ends_sessions`: whether processes that have left the session of their rank end, too.
     """
     runner = None
     to = ()

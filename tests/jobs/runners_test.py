@@ -1,4 +1,4 @@
-"""What a job may expect of each runner: the same tests for all of them. docs/guide/runners.md is made from this.
+"""The same tests for all runners of `peal submit`. docs/runners_table.py makes docs/guide/runners.md from them.
 
     runners_test.py PEAL FIRST    # FIRST: a program that makes a group
 """
@@ -20,7 +20,7 @@ FIRST = pathlib.Path(sys.argv[2]).resolve()
 
 class EachRunner:
     def run_to_end(self, job):
-        """What `--stream-logs` has shown, when it has ended."""
+        """Runs the job with `--stream-logs` to its end."""
         return self.stream(job, to=self.to)
 
     def assert_refused(self, capability, job):

@@ -1,4 +1,4 @@
-"""Ranks that are asked to stop: they end after the same step and save, whichever of them was asked, and by what.
+"""Ranks that are asked to stop end after the same step and save, whatever asks them, and whichever rank is asked.
 
     stop_test.py PEAL STOPPING    # STOPPING: the example program
 """
@@ -31,7 +31,7 @@ wait $child
 
 class StopTest(JobTest):
     def run_until_step_3(self, *arguments, ranks=3, program=(STOPPING, "checkpoint")):
-        """`peal run`, as soon as all ranks train; and the lines that it has written."""
+        """Starts `peal run`, and returns as soon as all ranks train."""
         run = self.start("run", "-n", ranks, "--grace", jobs.PATIENCE, *arguments, *program)
         lines = []
         while sum("step 3" in line for line in lines) < ranks:

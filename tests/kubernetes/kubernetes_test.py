@@ -204,13 +204,15 @@ class Logs(Cluster):
 
 class Cancelling(Cluster):
     def test_cancel_ends_the_processes_with_grace_and_removes_all_objects(self):
-        done = self.cluster.folder / "done"
-        command = f"trap 'sleep 1; touch {done}; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
-        self.cluster.start("graceful", one_role("sh", "-c", command, grace="20s"))
+        go, done = self.cluster.folder / "go", self.cluster.folder / "done"
+        command = (f"trap 'until [ -e {go} ]; do sleep 0.1; done; touch {done}; exit 0' TERM; echo ready; "
+                   "while :; do sleep 0.1; done")
+        self.cluster.start("graceful", one_role("sh", "-c", command, grace="60s"))
         wait_for("not ready", lambda: "ready" in self.cluster.run("logs", "graceful"))
         self.assertEqual(self.cluster.run("cancel", "graceful"), "cancelled\n")
         self.assertEqual(self.cluster.status("graceful")["state"], "cancelling")
         self.assertEqual(self.cluster.run("cancel", "graceful"), "cancelled\n")  # it still ends
+        go.touch()
         wait_for("objects remain", lambda: not self.cluster.kubectl(
             "get", "jobs,pods,services,secrets", "-l", "peal.job=graceful", "-o", "name"))
         self.assertTrue(done.exists())

@@ -49,7 +49,7 @@ class Runner(JobTest):
 
     def has_succeeded_without_the_wait(self, job):
         """Slurm lets a requeued job wait for two minutes after the end of its last process, because the nodes refuse
-        it in the second of that end. Makes it two seconds."""
+        the job within the second of that end. Shortens the wait to two seconds."""
         shown = self.of_slurm("scontrol", "show", "job", "--oneliner", self.number(job))
         eligible = datetime.datetime.fromisoformat(re.search(r"EligibleTime=(\S+)", shown)[1])
         if eligible > datetime.datetime.now() + datetime.timedelta(seconds=60):

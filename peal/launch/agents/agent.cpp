@@ -93,7 +93,7 @@ class Agent final {
   std::map<Rank, Streams> outputs_;
   std::map<Rank, observe::EndPlace> started_;
   std::set<Rank> stopped_;
-  bool guard_is_busy_ = false;       // it still starts ranks of earlier orders
+  bool guard_is_busy_ = false;       // it still starts ranks
   bool launcher_may_pause_ = false;  // it has passed on SIGTSTP, and stops itself
   bool has_told_signal_ = false;
   bool has_told_gone_ = false;
@@ -146,8 +146,8 @@ void Agent::wait_and_handle() {
   tell_signal();
 }
 
-/// The guard starts ranks one after the other. The agent does not wait for the guard, because the
-/// agent must send heartbeats meanwhile.
+/// Leaves frames in the queue while the guard starts ranks, which takes time. The agent does not
+/// wait for the guard, because the agent must send heartbeats.
 void Agent::handle_frames() {
   while (true) {
     pollfd guard{supervisor_.guard().orders(), POLLOUT, 0};

@@ -26,8 +26,8 @@
 namespace peal::launch::agents {
 namespace {
 
-/// Where the mpirun of Open MPI makes temporary files. By default the folder is shared by all
-/// mpiruns of the user, and two that start at the same time may fail ("mkdir: File exists").
+/// Names the folder for temporary files of Open MPI's mpirun. By default, all mpiruns of a user
+/// share a folder, and two that start at the same time may fail ("mkdir: File exists").
 constexpr const char* kMpirunFolder = "OMPI_MCA_orte_local_tmpdir_base";
 constexpr const char* kMpirunFiles = "peal-mpirun.";
 

@@ -17,8 +17,8 @@
 
 namespace peal::launch::agents {
 
-/// The silence after which a host is lost. With several ranks on each CPU, its agent gets CPU time
-/// later: `least` for each of them, up to kMostPatience.
+/// The silence after which a host is lost: `least` times the ranks on each CPU, but at least
+/// `least` and at most kMostPatience. The agent waits for CPU time if each CPU has several ranks.
 Duration silence_limit(Duration least, int ranks, std::size_t cpus);
 
 /// How long the launcher waits for a host.
@@ -60,7 +60,7 @@ class AgentHost final {
   /// The facts of the host, which must be ready.
   const Ready& facts() const { return facts_; }
   AgentLink& link() { return link_; }
-  /// Ranks have started there, or have ended: see `silence_limit`.
+  /// Adds `more` to the number of running ranks, for `silence_limit`. Negative: ranks have ended.
   void note_ranks(int more) { ranks_ += more; }
   /// The engine's stderr; -1 at its end.
   int errors() const { return errors_.get(); }

@@ -17,7 +17,7 @@ namespace peal::launch::agents {
 /// How often each side sends a heartbeat if it has sent nothing else.
 inline constexpr Timeout kBeatPause{400};
 
-/// The longest silence of a busy peer.
+/// The most that a busy peer gets: see AgentLink::patience.
 inline constexpr Timeout kMostPatience{10'000};
 
 /// Threads: one.
@@ -54,8 +54,8 @@ class AgentLink final {
   /// because this process could not read then. Call `beat` at least once a second.
   Duration silence(TimePoint now) const { return now - heard_; }
   /// The silence after which the peer is lost: `least`, or four times the longest silence of the
-  /// last ten seconds, up to kMostPatience. A host that is busy is not lost, although the peer and
-  /// the processes that carry its frames get little CPU time.
+  /// last ten seconds, up to kMostPatience. On a busy host, the peer and the processes that carry
+  /// its frames get little CPU time, but the host is not lost.
   Duration patience(Duration least) const {
     return std::max(least, std::min<Duration>(4 * longest_, kMostPatience));
   }

@@ -47,7 +47,7 @@ enum class FrameKind : std::uint8_t {
   kSignal,     // SignalOrder: a signal to one rank
   kPassOn,     // SignalOrder: a signal to all ranks
   kStop,       // SignalOrder: the same, and ranks that remain after the grace are killed
-  kAsk,        // SignalOrder: as kStop, but see Guard::ask_to_stop
+  kAsk,        // SignalOrder: for Guard::ask_to_stop
   kWarn,       // sets the stop flags of all ranks
   kKill,       // all ranks are killed
   kCollect,    // RecordOrder: send records of the ranks
@@ -78,7 +78,7 @@ enum class AddressSource : std::uint8_t {
   kSlurm,  // SLURM_LAUNCH_NODE_IPADDR, and this host's address towards it
 };
 
-/// A command of ranks.
+/// A command that ranks of the host execute.
 struct WantedCommand {
   std::vector<std::string> words{};  // the program and its arguments
   std::string path{};                // the PATH of these ranks; empty: that of Begin::environment

@@ -88,8 +88,8 @@ void take_secret(Variables& inside, Variables& carried, Words& words) {
 
 void add_variables(Variables inside, Variables& carried, Words& words) {
   take_secret(inside, carried, words);
-  inside.erase(
-      kStopFlagVariable);  // of an outer launcher; the process container-rank passes its own
+  // Set by an outer launcher. `peal container-rank` sets the variable of the rank.
+  inside.erase(kStopFlagVariable);
   std::string lines;
   for (const auto& [name, value] : inside) {
     if (engine_reads(name)) {

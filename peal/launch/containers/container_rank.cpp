@@ -89,7 +89,7 @@ std::vector<std::string> options_of_host(const PrivateFolder& folder,
     options.push_back(fmt::format("--volume={}:{}:ro,z", path, kSecretPath));
   }
   if (const auto flag = take(environment, kStopFlagVariable)) {
-    // As the secret: the user of the image may open it.
+    // The user of the image must be able to open the file, as the file of the secret.
     ::chmod(flag->c_str(), 0666);
     options.push_back(fmt::format("--volume={}:{}:z", *flag, kStopFlagPath));
     options.push_back(fmt::format("--env={}={}", kStopFlagVariable, kStopFlagPath));

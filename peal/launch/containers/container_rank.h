@@ -14,8 +14,8 @@ namespace peal::launch::containers {
 /// Errors: usage, resource.
 int run_container_rank(const std::vector<std::string>& arguments);
 
-/// Whether these lines of a rank say that its container did not start, as run_container_rank does.
-/// The exit code alone does not tell: a program may end with 125, too.
+/// Whether these lines of a rank contain the message of run_container_rank that the container did
+/// not start. The exit code does not show this, because a program may end with 125, too.
 bool tell_of_no_start(std::span<const std::string> lines);
 
 /// `peal container-end ENGINE NAME`: kills and removes the container, and the files for it. Does

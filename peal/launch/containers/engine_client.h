@@ -35,7 +35,7 @@ EngineAnswer run_engine(const std::string& engine,
 /// An engine that can run the image on this machine.
 struct FoundEngine {
   std::string engine{};   // the path; empty: see `problem`
-  std::string problem{};  // tells the user what to do; names all images that are missing
+  std::string problem{};  // for the user; names all images that are missing
   std::string notice{};   // what the user should know: an image was pulled
 };
 

@@ -19,8 +19,8 @@ namespace peal::launch {
 inline constexpr std::array<std::string_view, 5> kRunnerNames = {
     "local", "ssh", "slurm", "mpi", "kubernetes"};
 
-/// The keys of Job::engine_options: the runners, and podman or docker, which run the containers of
-/// all runners but Kubernetes.
+/// The keys of Job::engine_options: the runners, and "container" for podman or docker, which run
+/// the containers of all runners except Kubernetes.
 inline constexpr std::array<std::string_view, 6> kEngineNames = {
     "local", "ssh", "slurm", "mpi", "kubernetes", "container"};
 
@@ -89,7 +89,7 @@ struct Job {
   int spare_nodes = 0;  // unused hosts, each of which can replace a lost host
   Restarts restarts{};
   std::optional<std::chrono::seconds> max_run_time{};  // then the job is cancelled
-  std::optional<std::chrono::seconds> warn_before{};   // max_run_time: then the ranks should stop
+  std::optional<std::chrono::seconds> warn_before{};   // max_run_time, the ranks are asked to stop
   std::chrono::seconds start_timeout{600};             // until all nodes have started
   std::chrono::milliseconds grace{5000};               // between SIGTERM and SIGKILL
   int priority = 0;

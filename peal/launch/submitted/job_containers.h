@@ -19,8 +19,8 @@ std::vector<std::string> images_of(const Job& job);
 bool runs_only_in_containers(const Job& job);
 
 /// The container of a process of the role, which has an image. The ranks of a node share the node's
-/// cores and memory equally. `cores`: of the host. There is no limit of CPUs above their number,
-/// because docker refuses such a limit.
+/// cores and memory equally. `cores`: of the host. If the role wants more CPUs than the host has,
+/// the container has no limit of CPUs, because docker rejects such a limit.
 containers::Container container_of(const Job& job,
                                    const Role& role,
                                    int attempt,

@@ -67,7 +67,8 @@ Variables environment_of(const Job& job,
   return variables;
 }
 
-/// As the agent has found it. An image has its own programs.
+/// The command, with the program that the agent has found on its host. In a container, the engine
+/// finds the program in the image.
 agents::FoundCommand found_command(const PlannedProcess& process, const HostPart& host) {
   const agents::WantedCommand wanted = command_of(process);
   if (!process.image.empty()) return {.program = {}, .command = wanted.words};

@@ -16,7 +16,8 @@ namespace peal::launch::submitted {
 /// The hosts of the plan, in the order of their first processes.
 std::vector<std::string> hosts_of(const ProcessPlan& plan);
 
-/// The commands of the processes on a host without a container, each once: for Begin::commands.
+/// The commands of the host's processes that run without a container, each once: for
+/// Begin::commands.
 std::vector<agents::WantedCommand> commands_on(const std::string& host, const ProcessPlan& plan);
 
 /// One command for each process, by rank. `facts`: the answer of each host of the plan to
