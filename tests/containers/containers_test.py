@@ -242,8 +242,9 @@ class Kills(TestOfContainers):
         run = self.start("-n", "2", *SLEEP)
         self.await_pids(world.LAUNCHER, "podman-init -- sleep 86400", 2)
         guard, = self.pids(world.LAUNCHER, "rank-guard")
-        for pid in run.pid, guard:
-            os.kill(pid, signal.SIGKILL)
+        for number in signal.SIGSTOP, signal.SIGKILL:  # at once: the guard does not see that the launcher has ended
+            for pid in run.pid, guard:
+                os.kill(pid, number)
         run.wait()
 
     def test_an_agent_is_killed(self):
