@@ -38,6 +38,13 @@ void set_time_limits(const TimeLimits& given, launch::LaunchOptions& options) {
   if (const auto left = launch::time_left_of_allocation(process_environment())) {
     options.allocation_end = Clock::now() + *left;
   }
+  if (options.time_limit && options.warn_before > *options.time_limit) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--warn-before {} is longer than --timeout {}: the ranks would stop at "
+                            "once; give at most the time limit",
+                            given.warn_before,
+                            given.timeout));
+  }
   if (options.time_limit || options.allocation_end) return;
   throw Error(ErrorKind::kUsage,
               "--warn-before needs a time limit, and this job has none: add --timeout, or start it "

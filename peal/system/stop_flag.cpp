@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
+#include <utility>
 
 #include "peal/base/error.h"
 #include "peal/system/fd.h"
@@ -16,20 +18,28 @@
 namespace peal {
 namespace {
 
-/// The content of the file. Each side writes its own word first, and then reads the word of the
-/// other. So a process that begins to look while the guard sets the flag notices the flag, or gets
-/// the signal.
-struct Words {
-  std::atomic<std::uint32_t> watchers;
-  std::atomic<std::int32_t> request;  // 0: none, kWarning, or a signal
-};
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+/// The content of the file: 0: none, kWarning, or a signal. The guard writes it before it looks for
+/// locks, and a process locks the file before it reads. So a process that begins to look while the
+/// guard sets the flag notices the flag, or gets the signal.
+using Request = std::atomic<std::int32_t>;
+static_assert(Request::is_always_lock_free);
 
 constexpr std::int32_t kWarning = -1;
-constexpr Bytes kSize(sizeof(Words));
+constexpr Bytes kSize(sizeof(Request));
 
-Words& words_of(const Mapping& mapping) {
-  return *reinterpret_cast<Words*>(mapping.bytes().data());
+Request& request_in(const Mapping& mapping) {
+  return *reinterpret_cast<Request*>(mapping.bytes().data());
+}
+
+/// Of the open file, and so of the object: the kernel unlocks when the last process that has
+/// the file open from here has ended.
+struct flock lock_of_type(short type) {
+  return {.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+}
+
+void set_lock(const Fd& file, short type) {
+  struct flock lock = lock_of_type(type);
+  ::fcntl(file.get(), F_OFD_SETLK, &lock);  // if it fails, the guard sends SIGTERM
 }
 
 bool is_flag(const Fd& file) {
@@ -40,25 +50,33 @@ bool is_flag(const Fd& file) {
 
 }  // namespace
 
+StopFlag::StopFlag(Fd file)
+    : file_(std::move(file)), mapping_(Mapping::of_file(file_.get(), kSize)) {}
+
 StopFlag StopFlag::create(const std::string& path) {
-  const Fd file = make_own_file(path);
+  Fd file = make_own_file(path);
   if (::ftruncate(file.get(), kSize.value) != 0) throw system_error("cannot make " + path, errno);
-  return StopFlag(Mapping::of_file(file.get(), kSize));
+  return StopFlag(std::move(file));
 }
 
 std::optional<StopFlag> StopFlag::open(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file || !is_flag(file)) return std::nullopt;
-  return StopFlag(Mapping::of_file(file.get(), kSize));
+  return StopFlag(std::move(file));
 }
 
-void StopFlag::watch() const { words_of(mapping_).watchers.fetch_add(1); }
-void StopFlag::unwatch() const { words_of(mapping_).watchers.fetch_sub(1); }
-bool StopFlag::is_watched() const { return words_of(mapping_).watchers.load() != 0; }
-void StopFlag::set(int signal) const {
-  words_of(mapping_).request.store(signal == 0 ? kWarning : signal);
+void StopFlag::watch() const { set_lock(file_, F_RDLCK); }
+void StopFlag::unwatch() const { set_lock(file_, F_UNLCK); }
+
+bool StopFlag::is_watched() const {
+  struct flock lock = lock_of_type(F_WRLCK);
+  return ::fcntl(file_.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
-bool StopFlag::is_set() const { return words_of(mapping_).request.load() != 0; }
-int StopFlag::signal() const { return std::max(0, words_of(mapping_).request.load()); }
+
+void StopFlag::set(int signal) const {
+  request_in(mapping_).store(signal == 0 ? kWarning : signal);
+}
+bool StopFlag::is_set() const { return request_in(mapping_).load() != 0; }
+int StopFlag::signal() const { return std::max(0, request_in(mapping_).load()); }
 
 }  // namespace peal

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "peal/system/fd.h"
 #include "peal/system/mapping.h"
 
 namespace peal {
@@ -19,10 +20,11 @@ class StopFlag final {
   /// Returns nothing if the file is missing, or is not such a file.
   static std::optional<StopFlag> open(const std::string& path);
 
-  /// Tells the guard that a process looks at the flag, until `unwatch`. Meanwhile the guard sets
-  /// the flag instead of sending SIGTERM.
+  /// Tells the guard that this process looks at the flag, until `unwatch` or the end of the process
+  /// and of its forked children. Meanwhile the guard sets the flag instead of sending SIGTERM.
   void watch() const;
   void unwatch() const;
+  /// Whether another object looks, in any process.
   bool is_watched() const;
 
   /// `signal`: the signal that the flag replaces; 0: the flag is only a warning.
@@ -32,8 +34,9 @@ class StopFlag final {
   int signal() const;
 
  private:
-  explicit StopFlag(Mapping mapping) : mapping_(std::move(mapping)) {}
+  explicit StopFlag(Fd file);
 
+  Fd file_;  // locked by each object that looks
   Mapping mapping_;
 };
 

@@ -67,6 +67,17 @@ TEST_F(StopRequestsTest, AForkedChildThatEndsDoesNotStopItsParentFromLooking) {
   EXPECT_TRUE(flag.is_watched());
 }
 
+TEST_F(StopRequestsTest, AProcessThatHasEndedDoesNotLook) {
+  const StopFlag flag = StopFlag::create(path_);
+  EXPECT_EQ(in_child([&]() -> int {
+              const StopRequests requests(path_);
+              const bool was_watched = flag.is_watched();
+              ::_exit(was_watched ? 0 : 1);  // as a process that is killed: without destructors
+            }),
+            0);
+  EXPECT_FALSE(flag.is_watched());
+}
+
 TEST_F(StopRequestsTest, AFileThatIsNotAFlagIsIgnored) {
   EXPECT_FALSE(StopFlag::open(path_)) << "missing";
   folder_.write("empty", "");

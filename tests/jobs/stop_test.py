@@ -16,7 +16,7 @@ from ssh_hosts import Host, SshHosts
 
 STOPPING = pathlib.Path(sys.argv[2]).resolve()
 FLAG = "PEAL_STOP_FLAG"
-WARNING = (-1).to_bytes(4, "little", signed=True)  # in the second word of the flag: peal/system/stop_flag.cpp
+WARNING = (-1).to_bytes(4, sys.byteorder, signed=True)  # the content of the flag: peal/system/stop_flag.cpp
 # Starts a child that notes SIGTERM, as a worker of a data loader would die of it, and then the program. The line of the
 # child comes first only if the child was signalled while the program ran.
 WITH_CHILD = """
@@ -64,7 +64,6 @@ class Run(StopTest):
                 (self.folder / "checkpoint").unlink(missing_ok=True)
                 run = self.run_until_step_3()
                 with open(self.flags()[rank], "r+b", buffering=0) as flag:
-                    flag.seek(4)
                     flag.write(WARNING)
                 out, err = run.communicate(timeout=jobs.PATIENCE)
                 self.assertEqual((run.returncode, err), (0, ""))
@@ -115,10 +114,21 @@ class Run(StopTest):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(run.stdout.count("ends after"), 2)
 
+    def test_a_program_that_follows_one_that_looked_gets_sigterm(self):
+        script = (f"{STOPPING} checkpoint > out & first=$!; until grep -q 'step 3' out; do sleep 0.05; done; kill -KILL $first; "
+                  f"wait $first; echo follows; trap 'echo gets; exit 0' TERM; sleep {LONG} & wait")
+        run = self.start("run", "-n", 1, "--grace", jobs.PATIENCE, "sh", "-c", script)
+        while "follows" not in run.stdout.readline():
+            pass
+        run.send_signal(signal.SIGTERM)
+        self.assertIn("gets", run.communicate(timeout=jobs.PATIENCE)[0])
+
     def test_workers_of_an_elastic_job_are_asked(self):
-        look = ("printf '\\001' | dd of=$PEAL_STOP_FLAG conv=notrunc 2> /dev/null; echo looks; until "
-                f"[ $(od -An -j4 -N4 -td4 $PEAL_STOP_FLAG) = {int(signal.SIGTERM)} ]; do sleep 0.05; done; echo asked")
-        run = self.start("run", "--min-np", 2, "-n", 2, "--grace", jobs.PATIENCE, "sh", "-c", look)
+        look = ("import fcntl, os, time; file = open(os.environ['PEAL_STOP_FLAG'], 'r+b', 0)\n"
+                "fcntl.lockf(file, fcntl.LOCK_SH); print('looks', flush=True)\n"
+                f"while os.pread(file.fileno(), 4, 0) != ({int(signal.SIGTERM)}).to_bytes(4, sys.byteorder): time.sleep(0.05)\n"
+                "print('asked')")
+        run = self.start("run", "--min-np", 2, "-n", 2, "--grace", jobs.PATIENCE, sys.executable, "-c", f"import sys; {look}")
         lines = [run.stdout.readline() for _ in range(2)]
         self.assertTrue(all("looks" in line for line in lines), lines)
         run.send_signal(signal.SIGTERM)
@@ -129,6 +139,11 @@ class Run(StopTest):
         run = self.peal("run", "-n", 1, "--warn-before", 5, "true", env={"SLURM_JOB_ID": ""})
         self.assertEqual(run.returncode, 2)
         self.assertIn("--warn-before needs a time limit", run.stderr)
+
+    def test_a_warning_before_the_start_is_an_error(self):
+        run = self.peal("run", "-n", 1, "--timeout", 5, "--warn-before", 6, "true")
+        self.assertEqual((run.returncode, run.stdout), (2, ""))
+        self.assertIn("--warn-before 6 is longer than --timeout 5", run.stderr)
 
     def test_no_flag_is_left(self):
         run = self.run_until_step_3()

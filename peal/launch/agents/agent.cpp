@@ -283,7 +283,7 @@ void Agent::drain(Rank rank) {
 }
 
 void Agent::check_launcher(TimePoint now) {
-  const bool is_silent = link_.silence(now) > link_.patience(begin_.silence);
+  const bool is_silent = link_.silence(now) > begin_.silence;
   if (is_silent && !launcher_may_pause_) link_.close();
   if (link_.is_closed() && supervisor_.stage() < Stage::kStopping) {
     supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
