@@ -127,7 +127,7 @@ TEST_F(GuardProcessTest, TheCommandAfterTheEndIsNotKilledWithTheRanks) {
 TEST_F(GuardProcessTest, AWarningSetsTheFlagsOfAllRanksAndSendsNoSignal) {
   order({.kind = GuardOrder::Kind::kWarn});
   const std::string wait =
-      "until [ $(od -An -j4 -N4 -td4 $PEAL_STOP_FLAG) = -1 ]; do sleep 0.05; done; exit 7";
+      "until [ $(od -An -N4 -td4 $PEAL_STOP_FLAG) = -1 ]; do sleep 0.05; done; exit 7";
   const auto events = run({shell_rank(0, wait), shell_rank(1, wait)});
   EXPECT_THAT(statuses(events), ElementsAre(7 << 8, 7 << 8));
 }

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 import unittest
 
@@ -24,7 +25,7 @@ from jobs import LONG, JobTest, role, shell, wait_until
 from nasty_values import NASTY, SHOW
 
 FIRST = pathlib.Path(sys.argv[2]).resolve()
-PYTHON = sys.executable
+PYTHON = world.ROOT / ".venv/bin/python"  # which containers can see
 NODE = HERE / "managed_node.py"
 TO_SSH = "--to", "ssh", "-H", "node1,node2"
 GIB = 1 << 30
@@ -78,6 +79,12 @@ class ContainerJobs(JobTest):
 class Managed(ContainerJobs):
     """The job of the managed service's guide: a master and two workers."""
     runner = "local"
+
+    @classmethod
+    def setUpClass(cls):
+        if not PYTHON.exists() or subprocess.run([PYTHON, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode:
+            raise unittest.SkipTest(f"{PYTHON} has no torch; scripts/bootstrap installs it there if there is no other")
+        super().setUpClass()
 
     def document(self, master_type, worker_type, worker_image=None, go=""):
         """The file as users wrote it for the service. The workers run until the end of the master ends the job."""
