@@ -19,12 +19,12 @@ std::atomic<pid_t> noting_process = 0;
 
 /// A forked child inherits the handler. It notes signals only if it makes an object of its own.
 void note_signal(int number) {
+  ::signal(number, SIG_DFL);  // the second signal has its usual effect
   if (::getpid() == noting_process.load(std::memory_order_relaxed)) {
     received.store(number, std::memory_order_relaxed);
-    return;
+  } else {
+    ::raise(number);  // is delivered after this handler
   }
-  ::signal(number, SIG_DFL);
-  ::raise(number);  // is delivered after this handler
 }
 
 /// The handlers belong to the process, and so does the number of objects that need them.
@@ -45,7 +45,7 @@ void note(int number) {
   if (!is_handled_by(number, SIG_DFL)) return;
   struct sigaction action = {};
   action.sa_handler = note_signal;
-  action.sa_flags = SA_RESTART | SA_RESETHAND;  // the second signal has its usual effect
+  action.sa_flags = SA_RESTART;
   ::sigaction(number, &action, nullptr);
 }
 
