@@ -34,7 +34,9 @@ if(PEAL_COVERAGE)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
     message(FATAL_ERROR "PEAL_COVERAGE needs clang: configure with -DCMAKE_CXX_COMPILER=clang++")
   endif()
-  target_compile_options(peal_coverage INTERFACE -fprofile-instr-generate -fcoverage-mapping
+  # Only tests write counts, because ctest sets LLVM_PROFILE_FILE. Without a file name here, ccache would not reuse
+  # the results of another checkout.
+  target_compile_options(peal_coverage INTERFACE -fprofile-instr-generate=/dev/null -fcoverage-mapping
                                                  -fcoverage-compilation-dir=.)
   target_link_options(peal_options INTERFACE -fprofile-instr-generate)
 endif()
