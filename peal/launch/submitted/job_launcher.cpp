@@ -351,7 +351,12 @@ AttemptEnd JobLauncher::start(const BeginAttempt& attempt,
   if (!all_went_well(result)) {
     agents.collect_records(flights.folder(), options.ranks, agents::kRecordsLimit);
   }
-  return report(result, flights, made.job.id, options);
+  AttemptEnd end = report(result, flights, made.job.id, options);
+  if (agents::is_preempted(agents)) {
+    end.next = AfterAttempt::kAwaitEnd;
+    end_ = {.cause = EndCause::kHostLost, .first_failure = "Slurm has preempted the job"};
+  }
+  return end;
 }
 
 AttemptEnd JobLauncher::report(LaunchReport& report,
