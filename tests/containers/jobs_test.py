@@ -137,7 +137,7 @@ class Managed(ContainerJobs):
         self.assertEqual(printed.returncode, 0, printed.stderr)
         volume = f"engine_options: {{container: ['--volume={self.folder}:{self.folder}']}}\n"
         run = self.peal("submit", self.write(printed.stdout + volume, "own"), "--to", "local")
-        self.assertIn("CPUs, and a node of master wants 96: their containers have no limit of CPUs", run.stderr)
+        self.assertIn("CPUs, and a node of the role master asks for 96: their containers have no limit of CPUs", run.stderr)
         job = run.stdout.strip()
         wait_until(lambda: len(self.seen(job)) == 3, "seen: all nodes")
         limits = {rank: one["HostConfig"] for rank, one in self.inspect().items()}
