@@ -4,7 +4,6 @@ function(peal_compile_together target)
   if(NOT DEFINED CMAKE_UNITY_BUILD)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD_RELOCATABLE ON)  # CMake 4.0 or newer
 endfunction()
 
 # peal_module(base SOURCES error.cpp ... HEADERS error.h ... TESTS error_test.cpp ... LINKS peal::net ...)

@@ -10,11 +10,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   target_compile_options(peal_options INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
                                                 -Wno-maybe-uninitialized)
 endif()
-# Without this option clang's precompiled headers differ in each build, and ccache never hits. They contain
-# the checkout's path, so each new path compiles once.
-if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
-  target_compile_options(peal_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
-endif()
 # Rounds each multiplication and addition separately, even on CPUs that could fuse them, for the same bits on
 # all CPUs.
 target_compile_options(peal_options INTERFACE -ffp-contract=off)
@@ -39,7 +34,9 @@ if(PEAL_COVERAGE)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
     message(FATAL_ERROR "PEAL_COVERAGE needs clang: configure with -DCMAKE_CXX_COMPILER=clang++")
   endif()
-  target_compile_options(peal_coverage INTERFACE -fprofile-instr-generate -fcoverage-mapping
+  # Only tests write counts, because ctest sets LLVM_PROFILE_FILE. Without a file name here, ccache would not reuse
+  # the results of another checkout.
+  target_compile_options(peal_coverage INTERFACE -fprofile-instr-generate=/dev/null -fcoverage-mapping
                                                  -fcoverage-compilation-dir=.)
   target_link_options(peal_options INTERFACE -fprofile-instr-generate)
 endif()

@@ -231,14 +231,15 @@ std::optional<launch::ElasticOptions> elastic_of(const HorovodSettings& settings
 }
 
 void check_controller(const HorovodSettings& settings) {
-  for (const auto& [name, launcher] :
-       {std::pair{"--mpi", "mpirun -np 2"}, std::pair{"--jsrun", "jsrun -n 2"}}) {
+  for (const auto& [name, instead] :
+       {std::pair{"--mpi", "give --launcher mpi, or start the ranks with mpirun -np 2 ./train"},
+        std::pair{"--jsrun", "start the ranks with jsrun -n 2 ./train"}}) {
     if (!settings.is_on(name)) continue;
     throw Error(ErrorKind::kUsage,
-                fmt::format("{0}: peal starts and connects the ranks without MPI: leave out {0} "
-                            "(in a config file: controller), or start the ranks with {1} ./train",
+                fmt::format("{0}: peal connects the ranks without MPI: leave out {0} (in a config "
+                            "file: controller), or {1}",
                             name,
-                            launcher));
+                            instead));
   }
 }
 

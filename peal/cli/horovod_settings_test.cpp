@@ -185,9 +185,10 @@ TEST(HorovodSettingsTest, ElasticOptionsThatContradictEachOtherAreRejected) {
 
 TEST(HorovodSettingsTest, OtherControllersAreRejectedWithTheWayOut) {
   check_controller(settings_of({given("--gloo")}));
-  EXPECT_THAT(usage_error_of([] { check_controller(settings_of({given("--mpi")})); }),
-              HasSubstr("leave out --mpi (in a config file: controller), or start the ranks with "
-                        "mpirun -np 2 ./train"));
+  EXPECT_THAT(
+      usage_error_of([] { check_controller(settings_of({given("--mpi")})); }),
+      HasSubstr("leave out --mpi (in a config file: controller), or give --launcher mpi, or "
+                "start the ranks with mpirun -np 2 ./train"));
   EXPECT_THAT(usage_error_of([] { check_controller(settings_of({given("--jsrun")})); }),
               HasSubstr("jsrun"));
 }

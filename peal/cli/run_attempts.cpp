@@ -153,7 +153,9 @@ launch::AttemptEnd RunJob::run_on_hosts(const launch::LaunchOptions& options, in
   if (!launch::all_went_well(result)) {
     agents.collect_records(flights.folder(), options.ranks, launch::agents::kRecordsLimit);
   }
-  return report(result, flights, made.job.id, options);
+  launch::AttemptEnd end = report(result, flights, made.job.id, options);
+  if (launch::agents::is_preempted(agents)) end.next = launch::AfterAttempt::kAwaitEnd;
+  return end;
 }
 
 launch::AttemptEnd RunJob::report(launch::LaunchReport& report,

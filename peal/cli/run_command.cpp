@@ -19,6 +19,7 @@
 #include "peal/cli/leading_options.h"
 #include "peal/cli/rank_count.h"
 #include "peal/config/environment.h"
+#include "peal/launch/containers/engine_client.h"
 #include "peal/launch/own_host.h"
 #include "peal/rendezvous/read_node_place.h"
 #include "peal/rendezvous/slurm_allocation.h"
@@ -154,6 +155,14 @@ void RunCommand::add_options() {
                    limits_.warn_before,
                    "Ask the ranks to stop this time before --timeout, or before Slurm ends the job")
       ->type_name("SECONDS");
+  run_->add_option(
+          "--grace", limits_.grace, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
+      ->type_name("SECONDS");
+  add_engine_options();
+}
+
+/// What starts agents on other hosts, and containers.
+void RunCommand::add_engine_options() {
   run_->add_option("--launcher",
                    launcher_,
                    "What starts the agents on other hosts (slurm in an allocation, else ssh)")
@@ -174,9 +183,6 @@ void RunCommand::add_options() {
       ->type_name("OPTION")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  run_->add_option(
-          "--grace", limits_.grace, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
-      ->type_name("SECONDS");
 }
 
 void RunCommand::take_command(std::vector<std::string>& arguments) {
@@ -276,6 +282,34 @@ bool RunCommand::take_allocation(const HorovodSettings& settings,
   return true;
 }
 
+/// Errors: usage, if an elastic job is to make other attempts than its rounds.
+launch::AttemptRules attempts_of(const TorchrunValues& torchrun,
+                                 const HorovodSettings& settings,
+                                 const launch::LaunchOptions& options,
+                                 bool is_elastic) {
+  launch::AttemptRules attempts;
+  attempts.restarts.most = restarts_of(torchrun, options.node);
+  set_limits(settings, process_environment(), attempts);
+  attempts.least_ranks = attempts.most_ranks = options.ranks;
+  if (is_elastic && attempts.restarts.most > 0) {
+    throw Error(ErrorKind::kUsage,
+                "--max-restarts has no effect in an elastic job, which begins a new round after a "
+                "failure: leave it out, or give --reset-limit");
+  }
+  return attempts;
+}
+
+std::vector<std::string> all_notices(const TorchrunValues& torchrun,
+                                     const HorovodSettings& settings,
+                                     const launch::LaunchOptions& options,
+                                     const launch::AttemptRules& attempts) {
+  std::vector<std::string> notices = notices_of(settings, options, attempts);
+  const std::vector<std::string> of_torchrun = notices_of(torchrun);
+  notices.insert(notices.end(), of_torchrun.begin(), of_torchrun.end());
+  add_node_notice(options, notices);
+  return notices;
+}
+
 RunRequest RunCommand::request() const {
   HorovodSettings settings = settle(horovod_->given(), read_horovod_config);
   const TorchrunValues torchrun = torchrun_->given();
@@ -312,28 +346,25 @@ RunRequest RunCommand::request() const {
   if (elastic && has_others) elastic->hosts_are = launch::HostsAre::kAnyMachine;
   if (has_others) {
     const Engine by_itself = is_in_allocation ? Engine::kSlurm : Engine::kSsh;
-    request.engine = engine_options(launcher.value_or(by_itself), peal_path_, settings);
-    if (options.labels == launch::Labels::kRank) options.labels = launch::Labels::kHost;
-    if (const auto seconds = settings.number("--start-timeout")) {
-      request.patience.start = std::chrono::seconds(*seconds);
-    }
+    take_engine(launcher.value_or(by_itself), settings, options, request);
   }
-  request.attempts.restarts.most = restarts_of(torchrun, options.node);
-  set_limits(settings, process_environment(), request.attempts);
-  request.attempts.least_ranks = request.attempts.most_ranks = options.ranks;
-  if (elastic && request.attempts.restarts.most > 0) {
-    throw Error(ErrorKind::kUsage,
-                "--max-restarts has no effect in an elastic job, which begins a new round after a "
-                "failure: leave it out, or give --reset-limit");
-  }
+  request.attempts = attempts_of(torchrun, settings, options, elastic.has_value());
   if (elastic) check(*elastic);
-  request.notices = notices_of(settings, options, request.attempts);
-  const std::vector<std::string> of_torchrun = notices_of(torchrun);
-  request.notices.insert(request.notices.end(), of_torchrun.begin(), of_torchrun.end());
-  add_node_notice(options, request.notices);
+  request.notices = all_notices(torchrun, settings, options, request.attempts);
   request.options = std::move(options);
   request.elastic = std::move(elastic);
   return request;
+}
+
+void RunCommand::take_engine(Engine engine,
+                             const HorovodSettings& settings,
+                             launch::LaunchOptions& options,
+                             RunRequest& request) const {
+  request.engine = engine_options(engine, peal_path_, settings);
+  if (options.labels == launch::Labels::kRank) options.labels = launch::Labels::kHost;
+  if (const auto seconds = settings.number("--start-timeout")) {
+    request.patience.start = std::chrono::seconds(*seconds);
+  }
 }
 
 void RunCommand::take_container(bool is_elastic, RunRequest& request) const {
@@ -342,12 +373,13 @@ void RunCommand::take_container(bool is_elastic, RunRequest& request) const {
     throw Error(ErrorKind::kUsage, "--container-engine and --container-option need --image");
   }
   if (is_elastic) {
-    throw Error(ErrorKind::kUsage, "--image has no effect in an elastic job: leave it out");
+    throw Error(ErrorKind::kUsage, "--image does not work in an elastic job: leave it out");
   }
   request.container = {.image = image_, .options = container_options_};
-  request.container_engine = container_engine_.empty()
-                                 ? process_environment()("PEAL_CONTAINER_ENGINE").value_or("")
-                                 : container_engine_;
+  request.container_engine =
+      container_engine_.empty()
+          ? process_environment()(launch::containers::kEngineVariable).value_or("")
+          : container_engine_;
   request.patience.start = kPullLimit;
 }
 

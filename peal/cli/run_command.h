@@ -35,6 +35,7 @@ class RunCommand final {
 
  private:
   void add_options();
+  void add_engine_options();
   /// -n, or all slots of `hosts`, or PET_NPROC_PER_NODE.
   int count_ranks(const std::vector<launch::HostSlots>& hosts) const;
   std::vector<launch::Assignment> variables(const HorovodSettings& settings) const;
@@ -42,6 +43,10 @@ class RunCommand final {
                        const TorchrunValues& torchrun,
                        const std::optional<launch::ElasticOptions>& elastic,
                        launch::LaunchOptions& options) const;
+  void take_engine(launch::agents::Engine engine,
+                   const HorovodSettings& settings,
+                   launch::LaunchOptions& options,
+                   RunRequest& request) const;
   void take_container(bool is_elastic, RunRequest& request) const;
 
   CLI::App* run_;  // CLI11 owns it

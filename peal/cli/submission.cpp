@@ -32,7 +32,28 @@ using launch::jobs::Submission;
 
 Error wrong_runner(const std::string& text) { return {ErrorKind::kUsage, text}; }
 
-/// Nothing starts on this machine unless the user has said so.
+bool takes_hosts(const SubmitRequest& request) {
+  return request.to == "ssh" || request.to == "mpi";
+}
+
+/// Rejects options that the runner does not take. Errors: usage.
+void check_options_of_runner(const SubmitRequest& request) {
+  if (!takes_hosts(request) && !request.hosts.empty()) {
+    throw wrong_runner(fmt::format(
+        "--to {} takes no hosts: leave out -H and --hostfile, or use --to ssh", request.to));
+  }
+  if (!takes_hosts(request) && !request.peal_path.empty()) {
+    throw wrong_runner(fmt::format(
+        "--to {} takes no --peal-path, which is for the hosts of --to ssh and mpi: leave it out",
+        request.to));
+  }
+  if (request.is_train_job && request.to != "kubernetes") {
+    throw wrong_runner(fmt::format(
+        "--to {} makes no TrainJob: leave out --train-job, or use --to kubernetes", request.to));
+  }
+}
+
+/// Nothing starts on this machine unless the user has said so. Errors: usage.
 void check_runner_of(const SubmitRequest& request) {
   if (request.to.empty()) {
     throw wrong_runner(
@@ -40,24 +61,11 @@ void check_runner_of(const SubmitRequest& request) {
                     "--dry-run",
                     fmt::join(launch::kRunnerNames, ", ")));
   }
-  const bool takes_hosts = request.to == "ssh" || request.to == "mpi";
-  if (takes_hosts && request.hosts.empty()) {
+  if (takes_hosts(request) && request.hosts.empty()) {
     throw wrong_runner(fmt::format(
         "--to {} needs hosts: name them with -H host1,host2 or --hostfile FILE", request.to));
   }
-  if (!takes_hosts && !request.hosts.empty()) {
-    throw wrong_runner(fmt::format(
-        "--to {} takes no hosts: leave out -H and --hostfile, or use --to ssh", request.to));
-  }
-  if (!takes_hosts && !request.peal_path.empty()) {
-    throw wrong_runner(fmt::format(
-        "--to {} takes no --peal-path, which is for the hosts of --to ssh: leave it out",
-        request.to));
-  }
-  if (request.is_train_job && request.to != "kubernetes") {
-    throw wrong_runner(fmt::format(
-        "--to {} makes no TrainJob: leave out --train-job, or use --to kubernetes", request.to));
-  }
+  check_options_of_runner(request);
 }
 
 /// Rejects fields that containers do not support, as in Kubernetes. Errors: usage.
@@ -148,14 +156,13 @@ std::string printed_script(const SubmitRequest& request) {
   const std::string id = launch::jobs::make_job_id(request.job.name, kExampleRandomPart);
   return launch::slurm::batch_script(
       request.job,
-      {.id = id,
-       .peal = request.peal_path.empty() ? own_path() : request.peal_path,
-       .folder = (launch::jobs::jobs_directory() / id).string()});
+      {.id = id, .peal = own_path(), .folder = (launch::jobs::jobs_directory() / id).string()});
 }
 
 }  // namespace
 
 std::string printed(const SubmitRequest& request) {
+  if (!request.to.empty()) check_options_of_runner(request);
   if (request.to == "slurm") return printed_script(request);
   return request.to == "kubernetes" ? printed_manifests(request) : launch::print_job(request.job);
 }

@@ -132,17 +132,17 @@ Target target_of(const std::string& word, const std::string& config, bool has_fl
   if (!config.empty()) return {config, word};
   std::error_code unknown;
   const std::filesystem::path path(word);
-  const bool is_file = !word.empty() && std::filesystem::exists(path, unknown) &&
-                       !std::filesystem::is_directory(path, unknown);
-  if (is_file) return {word, ""};
+  const bool is_folder = std::filesystem::is_directory(path, unknown);
+  if (!is_folder && std::filesystem::exists(path, unknown)) return {word, ""};
   if (has_flags) return {"", word};
   if (word.empty()) {
     throw Error(ErrorKind::kUsage, "no job given: name its file, as in peal submit job.yaml");
   }
   throw Error(ErrorKind::kUsage,
-              fmt::format("{}: there is no such file; a job is described by a file, or by flags "
-                          "such as --master-image-uri (see peal submit --help)",
-                          printable(word)));
+              fmt::format("{}: {}; a job is described by a file, or by flags such as "
+                          "--master-image-uri (see peal submit --help)",
+                          printable(word),
+                          is_folder ? "this is a folder" : "there is no such file"));
 }
 
 /// Whether the flags describe a job. Flags without a meaning here do not.

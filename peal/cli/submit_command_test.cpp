@@ -141,7 +141,7 @@ TEST_F(SubmitCommandTest, MistakesAreExplained) {
   };
   EXPECT_THAT(error({}), HasSubstr("no job given"));
   EXPECT_THAT(error({"none.yaml"}), HasSubstr("none.yaml: there is no such file"));
-  EXPECT_THAT(error({folder_.path(), "--print"}), HasSubstr("there is no such file"));
+  EXPECT_THAT(error({folder_.path(), "--print"}), HasSubstr(": this is a folder; a job"));
   EXPECT_THAT(error({"j", "--config", folder_.path(), "--print"}), HasSubstr("cannot be read"));
   EXPECT_THAT(error({job, "--worker-cout", "2"}),
               HasSubstr("there is no option --worker-cout; did you mean --worker-count?"));

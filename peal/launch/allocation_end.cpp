@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
@@ -12,7 +14,7 @@
 namespace peal::launch {
 namespace {
 
-constexpr Timeout kSqueuePatience{30'000};
+constexpr Timeout kSlurmPatience{30'000};
 
 /// "02:03:04", "3:04"
 std::optional<std::chrono::seconds> parse_clock(std::string_view text) {
@@ -40,6 +42,21 @@ std::optional<Timeout> parse_line(std::string_view line) {
   return Timeout(days + *rest);
 }
 
+/// The output of the command for this job; nothing outside of Slurm, and if Slurm does not answer.
+std::optional<std::string> ask_slurm(const Environment& environment,
+                                     std::vector<std::string> words) {
+  const auto job = environment("SLURM_JOB_ID");
+  if (!job) return std::nullopt;
+  words.push_back(*job);
+  try {
+    Answer answer = ask_program({.words = std::move(words), .patience = kSlurmPatience});
+    if (answer.exit_code != 0) return std::nullopt;
+    return std::move(answer.out);
+  } catch (const Error&) {  // the command does not exist
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::optional<Timeout> parse_time_left(std::string_view text) {
@@ -52,16 +69,23 @@ std::optional<Timeout> parse_time_left(std::string_view text) {
 }
 
 std::optional<Timeout> time_left_of_allocation(const Environment& environment) {
-  const auto job = environment("SLURM_JOB_ID");
-  if (!job) return std::nullopt;
-  try {
-    const Answer answer =
-        ask_program({.words = {"squeue", "--noheader", "--jobs=" + *job, "--format=%L"},
-                     .patience = kSqueuePatience});
-    return answer.exit_code == 0 ? parse_time_left(answer.out) : std::nullopt;
-  } catch (const Error&) {  // there is no squeue
-    return std::nullopt;
+  const auto left = ask_slurm(environment, {"squeue", "--noheader", "--format=%L", "--jobs"});
+  return left ? parse_time_left(*left) : std::nullopt;
+}
+
+bool shows_preemption(std::string_view text) {
+  constexpr std::string_view kTime = " PreemptTime=";
+  for (const std::string_view line : split(text, '\n')) {
+    const auto found = line.find(kTime);
+    if (found == std::string_view::npos) continue;
+    if (!line.substr(found + kTime.size()).starts_with("None")) return true;
   }
+  return false;
+}
+
+bool is_preempted(const Environment& environment) {
+  const auto shown = ask_slurm(environment, {"scontrol", "show", "job", "--oneliner"});
+  return shown && shows_preemption(*shown);
 }
 
 }  // namespace peal::launch

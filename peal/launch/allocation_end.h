@@ -1,5 +1,5 @@
-// When Slurm ends the allocation in which this process runs. Called by launchers that warn their
-// ranks before that.
+// When Slurm ends the allocation in which this process runs, and whether another job preempts it.
+// Called by launchers.
 #pragma once
 
 #include <optional>
@@ -12,6 +12,14 @@ namespace peal::launch {
 
 /// Asks squeue. Returns nothing outside of Slurm, without a limit, and if Slurm does not answer.
 std::optional<Timeout> time_left_of_allocation(const Environment& environment);
+
+/// Whether Slurm has begun to preempt the job: it has sent SIGTERM to the steps of the job, and
+/// ends the job after the GraceTime of the partition. Asks scontrol. Returns false outside of
+/// Slurm, and if Slurm does not answer.
+bool is_preempted(const Environment& environment);
+
+/// Reads the output of `scontrol show job --oneliner`: a line for each component. Pure.
+bool shows_preemption(std::string_view text);
 
 /// Reads the time left as squeue prints it: "1-02:03:04", "02:03:04", "3:04". A heterogeneous job
 /// has several lines: the shortest time counts. Returns nothing for other texts, such as

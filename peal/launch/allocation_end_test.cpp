@@ -28,8 +28,19 @@ TEST(AllocationEndTest, OtherTextsAreNotATime) {
   }
 }
 
+TEST(AllocationEndTest, AJobIsPreemptedOnceSlurmShowsTheTime) {
+  constexpr auto kBefore =
+      "JobId=7 JobName=a PreemptEligibleTime=2026-11-28T19:51:32 PreemptTime=None\n";
+  constexpr auto kAfter = "JobId=8 JobName=a PreemptTime=2026-11-28T19:51:33 Dependency=(null)\n";
+  EXPECT_FALSE(shows_preemption(kBefore));
+  EXPECT_TRUE(shows_preemption(kAfter));
+  EXPECT_TRUE(shows_preemption(std::string(kBefore) + kAfter));
+  EXPECT_FALSE(shows_preemption(""));
+}
+
 TEST(AllocationEndTest, OutsideOfSlurmNothingIsAsked) {
   EXPECT_EQ(time_left_of_allocation(fixed_environment({})), std::nullopt);
+  EXPECT_FALSE(is_preempted(fixed_environment({})));
 }
 
 }  // namespace

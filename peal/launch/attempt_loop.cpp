@@ -55,6 +55,20 @@ AttemptEnd end_of(const LaunchReport& report) {
   return end;
 }
 
+namespace {
+
+/// An engine counts a job that ends by itself as complete, and does not start it again.
+int await_end(AttemptedJob& job) {
+  job.tell(
+      "Slurm preempts the job; all ranks have ended, and the launcher waits until Slurm ends it");
+  constexpr std::chrono::hours kLong{24};
+  while (true) {
+    if (const int code = pause_until(Clock::now() + kLong, job); code != 0) return code;
+  }
+}
+
+}  // namespace
+
 int run_attempts(AttemptState state,
                  const AttemptRules& rules,
                  const RoomFor& room,
@@ -74,6 +88,7 @@ int run_attempts(AttemptState state,
     }
     const AttemptEnd end = job.run(std::get<BeginAttempt>(decision), number);
     exit_code = end.exit_code;
+    if (end.next == AfterAttempt::kAwaitEnd) return await_end(job);
     bar(end, rules, random, state);
     if (end.next == AfterAttempt::kRetry) continue;
     if (end.next == AfterAttempt::kEnd || !may_restart(state, rules)) return exit_code;

@@ -16,9 +16,10 @@ inline constexpr const char* kAttemptVariable = "PEAL_ATTEMPT";
 
 /// What follows from the end of an attempt.
 enum class AfterAttempt : unsigned char {
-  kEnd,      // it ended well, by a signal, by a request, or by a mistake in the command
-  kRestart,  // it failed
-  kRetry,    // no rank was started, because hosts cannot be used
+  kEnd,       // it ended well, by a signal, by a request, or by a mistake in the command
+  kRestart,   // it failed
+  kRetry,     // no rank was started, because hosts cannot be used
+  kAwaitEnd,  // the engine takes the hosts away, and ends the launcher soon
 };
 
 struct AttemptEnd {

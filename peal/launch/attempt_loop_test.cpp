@@ -91,6 +91,14 @@ TEST(AttemptLoopTest, ARequestEndsTheJobDuringAPause) {
   EXPECT_THAT(job.numbers, ElementsAre(0));
 }
 
+TEST(AttemptLoopTest, APreemptedJobWaitsForItsEndAndDoesNotStartAgain) {
+  FakeJob job({{.exit_code = 0, .next = AfterAttempt::kAwaitEnd}});
+  job.code_of_look = 143;
+  EXPECT_EQ(run_here(job), 143);
+  EXPECT_THAT(job.numbers, ElementsAre(0));
+  EXPECT_THAT(job.told, ElementsAre(HasSubstr("preempts")));
+}
+
 TEST(AttemptLoopTest, OnlyFailuresOfTheProgramMayBeFollowedByARestart) {
   const auto next_after = [](const std::function<void(LaunchReport&)>& change) {
     LaunchReport report;

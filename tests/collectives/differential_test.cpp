@@ -352,7 +352,7 @@ TEST_P(DifferentialTest, TheEngineComputesTheVerifiersResultsForRandomSequences)
 TEST_P(DifferentialTest, TheEngineComputesTheVerifiersResultForAcceptedMutants) {
   constexpr std::size_t kLongest = 60;
   const int ranks = GetParam().ranks;
-  const unsigned share = kSanitized ? 100 : ranks > 9 ? 300 : 10;  // runs one of this many mutants
+  const unsigned share = kSanitized ? 100 : ranks > 9 ? 600 : 20;  // runs one of this many mutants
   Random random(static_cast<unsigned>(ranks));
   int refused = 0;
   int accepted = 0;

@@ -33,7 +33,7 @@ SLEEP = ["sleep", "86400"]
 class TestOfContainers(unittest.TestCase):
     maxDiff = None
     runner = "container"
-    refuses = {"elastic": "--image has no effect in an elastic job: leave it out"}
+    refuses = {"elastic": "--image does not work in an elastic job: leave it out"}
 
     @classmethod
     def setUpClass(cls):

@@ -137,7 +137,7 @@ class Managed(ContainerJobs):
         self.assertEqual(printed.returncode, 0, printed.stderr)
         volume = f"engine_options: {{container: ['--volume={self.folder}:{self.folder}']}}\n"
         run = self.peal("submit", self.write(printed.stdout + volume, "own"), "--to", "local")
-        self.assertIn("CPUs, and a node of master wants 96: their containers have no limit of CPUs", run.stderr)
+        self.assertIn("CPUs, and a node of the role master asks for 96: their containers have no limit of CPUs", run.stderr)
         job = run.stdout.strip()
         wait_until(lambda: len(self.seen(job)) == 3, "seen: all nodes")
         limits = {rank: one["HostConfig"] for rank, one in self.inspect().items()}
@@ -210,16 +210,31 @@ class Runs(ContainerJobs):
         self.assertEqual(sorted(path.name[0] for path in self.folder.glob("?-*")), ["0", "1"])
 
 
-@unittest.skipUnless(world.find_program("mpirun.openmpi"), "Open MPI is not installed")
-class ByMpirun(ContainerJobs):
-    runner = "openmpi"
+class ByMpirun:
+    program = None
 
     @shows("images")
     def test_agents_that_mpirun_starts_run_containers(self):
-        run = self.stream({"roles": [role(FIRST, image=IMAGE, nodes=2)]}, to=("--to", "mpi", "-H", "launcher:2"),
-                          env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+        mpirun = world.find_program(self.program)
+        if not mpirun:
+            self.skipTest(f"{self.program} is not installed")
+        script = self.path("mpi/mpirun")
+        script.parent.mkdir()
+        script.write_text(f'#!/bin/sh\nexec {mpirun} "$@"\n')
+        script.chmod(0o755)
+        run = self.stream({"roles": [role(FIRST, image=IMAGE, nodes=2)]}, to=("--to", "mpi", "-H", "node1,node2"),
+                          env={"PATH": f"{script.parent}:{os.environ['PATH']}", "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                               "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(sorted(run.stdout.splitlines()), ["[w-0] rank 0 has 6", "[w-1] rank 1 has 6"])
+
+
+class ByOpenMpi(ByMpirun, ContainerJobs):
+    runner, program = "openmpi", "mpirun.openmpi"
+
+
+class ByMpich(ByMpirun, ContainerJobs):
+    runner, program = "mpich", "mpirun.mpich"
 
 
 class InSlurm(ContainerJobs):

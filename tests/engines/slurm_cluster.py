@@ -36,14 +36,15 @@ def why_not():
 
 class SlurmCluster(world.World):
     def __init__(self, nodes=3, own_hosts=False, own_files=False, cpus=2, settings=None, kept=(),
-                 containers=None):
+                 containers=None, partitions=()):
         """`cpus`: of each node; this machine may have fewer. `settings`: more lines of slurm.conf, as a dict.
+        `partitions`: beside `main`, each as slurm.conf describes it; all have all nodes.
         `own_files` needs own_hosts: nodes then share no temporary files."""
         self.nodes = [f"node{index + 1}" for index in range(nodes)]
         self.own_hosts = own_hosts
         super().__init__(self.nodes if own_hosts else [], own_files, kept, containers)
         try:
-            self._write_configuration(cpus, settings or {})
+            self._write_configuration(cpus, settings or {}, partitions)
             self.boot(self._plans())
             self.wait_until_idle()
         except BaseException:
@@ -136,7 +137,7 @@ class SlurmCluster(world.World):
         return [world.Plan(self.launcher, controller),
                 *(world.Plan(node, (slurmd,)) for node, slurmd in zip(self.nodes, slurmds))]
 
-    def _write_configuration(self, cpus, more):
+    def _write_configuration(self, cpus, more, partitions):
         slurm = self._slurm
         slurm.joinpath("munge").mkdir(parents=True)
         slurm.joinpath("state").mkdir()
@@ -174,6 +175,7 @@ class SlurmCluster(world.World):
                      f"NodeHostname={self.launcher} NodeAddr={self.address(self.launcher)} Port={FIRST_PORT + index}")
             lines.append(f"NodeName={node} {place} CPUs={cpus} RealMemory=4000")
         lines.append(f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES")
+        lines += [f"PartitionName={partition} Nodes=ALL" for partition in partitions]
         slurm.joinpath("slurm.conf").write_text("\n".join(lines) + "\n")
 
 

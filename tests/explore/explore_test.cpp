@@ -59,7 +59,7 @@ TEST(ExploreTest, EveryJobMakesProgressWhileWorkIsPending) {
     return;
   }
   const auto begin = std::chrono::steady_clock::now();
-  const std::chrono::seconds limit(number_in("PEAL_TEST_EXPLORE_SECONDS").value_or(30));
+  const std::chrono::seconds limit(number_in("PEAL_TEST_EXPLORE_SECONDS").value_or(15));
   const std::uint64_t first = number_in("PEAL_TEST_EXPLORE_FIRST").value_or(0);
   std::uint64_t seed = first;
   for (; std::chrono::steady_clock::now() - begin < limit; ++seed) {

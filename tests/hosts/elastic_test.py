@@ -17,6 +17,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
 import slurm_cluster
 import ssh_hosts
+import world
 from capabilities import shows
 from slurm_cluster import SlurmCluster
 from ssh_hosts import Fault, Host, SshHosts
@@ -295,6 +296,42 @@ class OverSsh(TestOfElasticJobs):
         lines = [f"{host}[0] {self.world.home(host)} {'a,b ' + chr(39) + 'c' + chr(39) + chr(10) + '$HOME'!r} False"
                  for host in ("node1", "node2")]
         self.assertEqual(sorted(line for line in job.text.splitlines() if line.startswith("node")), lines, job.text)
+
+
+class ByMpirun:
+    """mpirun reaches the hosts by ssh, too."""
+    program = None
+
+    def setUp(self):
+        mpirun = world.find_program(self.program)
+        if not mpirun:
+            self.skipTest(f"{self.program} is not installed")
+        self.world = SshHosts(3, programs=[PEAL.parent], own_files=True, kept=[WORKER.parent])
+        self.addCleanup(self.world.stop)
+        script = self.world.folder / "mpi/mpirun"
+        script.parent.mkdir()
+        script.write_text(f'#!/bin/sh\nexec {mpirun} "$@"\n')
+        script.chmod(0o755)
+        self.path = f"{script.parent}:{os.environ['PATH']}"
+
+    @shows("elastic")
+    def test_a_spare_host_replaces_one_that_is_cut_off(self):
+        job = self.start("--launcher", "mpi", "-n", "2:4", "-H", "node1:2,node2:2,node3:2",
+                         env={"PATH": self.path, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+        job.wait_for_round_of("node1[0]", "node1[1]", "node2[0]", "node2[1]")
+        self.world.cut("node2")
+        number = job.wait_for_round_of("node1[0]", "node1[1]", "node3[0]", "node3[1]")
+        self.assertGreater(min(int(match["step"]) for match in job.rounds()[number].values()), 0, "the state was lost")
+        self.finish(job)
+        self.assertNothingRuns("node1", "node3")
+
+
+class ByOpenMpi(ByMpirun, TestOfElasticJobs):
+    runner, program = "openmpi", "mpirun.openmpi"
+
+
+class ByMpich(ByMpirun, TestOfElasticJobs):
+    runner, program = "mpich", "mpirun.mpich"
 
 
 class Refusals(TestOfElasticJobs):

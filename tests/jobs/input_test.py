@@ -51,7 +51,9 @@ WRONG_OPTIONS = {
     "ssh with slots that are no number": (("--to", "ssh", "-H", "a:x"), r'"a:x": the number of slots'),
     "this machine with hosts": (("--to", "local", "-H", "a,b"), r"takes no hosts.*--to ssh"),
     "this machine with a hostfile": (("--to", "local", "--hostfile", "hosts"), r"takes no hosts.*--to ssh"),
-    "this machine with a path of peal": (("--to", "local", "--peal-path", "/opt/peal"), r"--peal-path.*--to ssh"),
+    "this machine with a path of peal": (("--to", "local", "--peal-path", "/opt/peal"), r"--peal-path.*--to ssh and mpi"),
+    "a printed script of Slurm with a path of peal": (
+        ("--to", "slurm", "--print", "--peal-path", "/opt/peal"), r"--peal-path.*--to ssh and mpi"),
     "this machine with a TrainJob": (("--to", "local", "--train-job"), r"--train-job.*--to kubernetes"),
     "ssh with a TrainJob": (("--to", "ssh", "-H", "a", "--train-job"), r"--train-job.*--to kubernetes"),
     "an unknown option": (("--to", "local", "--stream-log"), r"did you mean --stream-logs\?"),

@@ -17,6 +17,9 @@ from slurm_cluster import SlurmCluster
 
 STOPPING = pathlib.Path(sys.argv[2]).resolve()
 SLURM = ("--to", "slurm")
+PREEMPTION = {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}
+# Jobs of the partition `main` preempt those of these two.
+PREEMPTED = ("requeued PriorityTier=0 GraceTime=2 PreemptMode=REQUEUE", "cancelled PriorityTier=0 GraceTime=2 PreemptMode=CANCEL")
 
 
 class Runner(JobTest):
@@ -25,7 +28,7 @@ class Runner(JobTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.hosts = cls.cluster = SlurmCluster(3)
+        cls.hosts = cls.cluster = SlurmCluster(3, settings=PREEMPTION, partitions=PREEMPTED)
         cls.addClassCleanup(cls.cluster.stop)
 
     def setUp(self):
@@ -145,6 +148,28 @@ class Runner(JobTest):
         status = self.end_of(job)
         self.assertEqual(status["state"], "succeeded", status)
         self.assert_same_step(self.logs(job))
+
+    def test_a_preempted_job_saves_and_waits_for_slurm_which_decides_whether_it_starts_again(self):
+        partition = {name: {"engine_options": {"slurm": [f"--partition={name}"]}} for name in ("requeued", "cancelled")}
+        continues = 'exec "$STOPPING" "$FILE" $(($(cut -d " " -f 1 "$FILE") + 2))'
+        requeued = self.submit_nodes(f'[ -e "$FILE" ] && {continues}; exec "$STOPPING" "$FILE"', grace="60s",
+                                     env={"STOPPING": str(STOPPING), "FILE": str(self.path("checkpoint"))},
+                                     **partition["requeued"])
+        cancelled = self.submit_nodes(f"echo step 3; exec sleep {LONG}", nodes=1, restarts=3, **partition["cancelled"])
+        for job, ranks in (requeued, 2), (cancelled, 1):
+            wait_until(lambda: self.logs(job).count("step 3") == ranks, "training")
+        preemptor = self.cluster.popen(["srun", "--quiet", "--nodes=3", "--exclusive", "true"])
+        status = self.await_state(cancelled, "failed")
+        self.assertEqual((status["engine_state"], status["cause"]), ("PREEMPTED", "host_lost"), status)
+        self.await_state(requeued, "queued")
+        self.assertEqual(preemptor.wait(), 0)
+        wait_until(lambda: self.has_succeeded_without_the_wait(requeued), "succeeded")
+        for job in requeued, cancelled:
+            self.assertIn("Slurm preempts the job", (self.jobs / job / "launcher.log").read_text())
+        before, after = (re.findall(r"ends after step (\d+)", self.logs(requeued, "--attempt", number)) for number in "01")
+        self.assertEqual((len(before), len(set(before)), len(after), len(set(after))), (2, 1, 2, 1))
+        self.assertEqual(int(after[0]), int(before[0]) + 2)
+        self.assertNotIn("restart", (self.jobs / cancelled / "launcher.log").read_text())
 
     def test_slurm_says_why_a_job_is_refused(self):
         run = self.peal("submit", self.write({"roles": [role("true")], "engine_options": {"slurm": ["--partition=nope"]}}),

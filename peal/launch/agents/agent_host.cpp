@@ -18,6 +18,7 @@
 #include "peal/base/printable.h"
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/command.h"
+#include "peal/launch/program.h"
 #include "peal/launch/start_process.h"
 #include "peal/net/resolve.h"
 #include "peal/net/socket.h"
@@ -81,6 +82,14 @@ AgentHost::AgentHost(std::string name,
   if (found.exit_code != 0) {
     refuse(found.problem);
     return;
+  }
+  if (engine_.engine == Engine::kMpi) {
+    const std::string problem =
+        mpirun_problem(ask_program({.words = {found.path, "--version"}}).out);
+    if (!problem.empty()) {
+      refuse(problem);
+      return;
+    }
   }
   const StartedProcess started = start_process(
       {.rank = 0,

@@ -74,6 +74,7 @@ class AgentHost final {
   void leave(const std::string& reason);
   /// The agent has announced that a signal ends the agent.
   void note_ending(std::string signal) { ending_ = std::move(signal); }
+  bool is_ending() const { return !ending_.empty(); }
 
  private:
   void take_banner(TimePoint now);

@@ -37,6 +37,9 @@ AddressSource addresses_of(Engine engine);
 /// The command that starts an agent on the host.
 std::vector<std::string> agent_command(const EngineOptions& options, const std::string& host);
 
+/// Why this mpirun cannot start agents; empty if it can. `version`: what `mpirun --version` prints.
+std::string mpirun_problem(std::string_view version);
+
 /// The last line of the output, for errors: ": srun: step creation temporarily disabled". Empty if
 /// there is no output.
 std::string last_words(const std::string& output);

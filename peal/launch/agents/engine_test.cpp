@@ -72,5 +72,13 @@ TEST(EngineTest, AProblemSaysWhatToDoAndQuotesTheEngine) {
   }
 }
 
+TEST(EngineTest, OpenMpi5IsRefusedBecauseItLosesInput) {
+  EXPECT_THAT(mpirun_problem("mpirun (Open MPI) 5.0.11\n\nReport bugs to ...\n"),
+              HasSubstr("loses"));
+  EXPECT_EQ(mpirun_problem("mpirun (Open MPI) 4.1.4\n"), "");
+  EXPECT_EQ(mpirun_problem("HYDRA build details:\n    Version: 5.0.0\n"), "");
+  EXPECT_EQ(mpirun_problem(""), "");
+}
+
 }  // namespace
 }  // namespace peal::launch::agents

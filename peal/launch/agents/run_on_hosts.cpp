@@ -9,6 +9,7 @@
 
 #include "peal/launch/agents/agent_guard.h"
 #include "peal/launch/agents/machine_variables.h"
+#include "peal/launch/allocation_end.h"
 #include "peal/launch/containers/container_command.h"
 #include "peal/launch/cores.h"
 #include "peal/launch/host_plan.h"
@@ -88,6 +89,13 @@ std::optional<Refusal> refusal_of(const Agents& agents) {
                              lines);
   if (codes.size() == 1) refusal.exit_code = std::max(1, *codes.begin());
   return refusal;
+}
+
+bool is_preempted(const Agents& agents) {
+  for (int i = 0; i < agents.count(); ++i) {
+    if (agents.host(i).is_ending()) return launch::is_preempted(process_environment());
+  }
+  return false;
 }
 
 std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options) {

@@ -41,6 +41,10 @@ struct Refusal {
 /// The hosts that cannot be used, when all have answered. Returns nothing if all are ready.
 std::optional<Refusal> refusal_of(const Agents& agents);
 
+/// After the ranks have ended: whether Slurm preempts the job. Asks Slurm if a signal has ended an
+/// agent.
+bool is_preempted(const Agents& agents);
+
 /// Connects with the hosts of options.hosts that have ranks. Returns nothing if all are ready.
 std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options);
 

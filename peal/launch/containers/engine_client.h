@@ -14,6 +14,9 @@ namespace peal::launch::containers {
 /// is the program of the guard there.
 inline constexpr const char* kOwnProgram = "/proc/self/exe";
 
+/// The variable with the name or path of the engine, if the user has named none.
+inline constexpr const char* kEngineVariable = "PEAL_CONTAINER_ENGINE";
+
 enum class EngineKind : unsigned char { kPodman, kDocker };
 
 /// By the file name of the program.

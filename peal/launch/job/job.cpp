@@ -215,7 +215,9 @@ void check_times(const Job& job) {
     check_duration("max_run_time", *job.max_run_time, seconds(1), kLongestTime, "from 1s to 366d");
   }
   if (job.warn_before) {
-    if (!job.max_run_time) throw wrong("warn_before", "it needs max_run_time");
+    if (!job.max_run_time)
+      throw wrong("warn_before",
+                  "it is a time before the end of max_run_time: give max_run_time too");
     check_duration(
         "warn_before", *job.warn_before, seconds(1), *job.max_run_time, "from 1s to max_run_time");
   }

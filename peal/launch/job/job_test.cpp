@@ -141,8 +141,10 @@ TEST(JobTest, RolesOutsideTheWorldComeLast) {
 TEST(JobTest, TimesHaveBounds) {
   using namespace std::chrono_literals;
   EXPECT_THAT(check_problem([](Job& j) { j.max_run_time = 0s; }), StartsWith("max_run_time"));
-  EXPECT_THAT(check_problem([](Job& j) { j.warn_before = 5s; }),
-              StartsWith("warn_before: it needs max_run_time"));
+  EXPECT_THAT(
+      check_problem([](Job& j) { j.warn_before = 5s; }),
+      StartsWith(
+          "warn_before: it is a time before the end of max_run_time: give max_run_time too"));
   EXPECT_THAT(check_problem([](Job& j) {
                 j.max_run_time = 5s;
                 j.warn_before = 6s;

@@ -1,5 +1,7 @@
 #include "peal/launch/slurm/slurm_state.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
 
@@ -143,6 +145,13 @@ JobStatus forgotten(const jobs::JobRecords& records, JobStatus status) {
   return status;
 }
 
+/// The launcher of a preempted job has ended, and Slurm has not said yet whether the job waits
+/// again.
+bool is_being_preempted(const SlurmJob& job, const jobs::JobRecords& records) {
+  return job.state == "COMPLETING" && records.end && records.end->cause == EndCause::kHostLost &&
+         records.end->exit_code == kSignalBase + SIGTERM;
+}
+
 /// Not of the launcher of an earlier start of the same job, before a requeue.
 bool has_present_state(const jobs::JobRecords& records) {
   return records.state && records.launcher != jobs::Liveness::kGone;
@@ -195,6 +204,11 @@ JobStatus status_of(const jobs::JobRecords& records,
     return ended_by_slurm(*end, job, records, std::move(status));
   }
   if (is_one_of(job.state, {"PENDING", "CONFIGURING"})) return waiting(job, records);
+  if (is_being_preempted(job, records)) {
+    JobStatus waits = waiting({.state = job.state, .reason = {}}, records);
+    if (!records.cancel) waits.reason = records.end->first_failure;
+    return waits;
+  }
   if (records.end) return status;
   if (is_one_of(job.state, {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT"})) {
     if (has_present_state(records)) return status;

@@ -136,5 +136,16 @@ TEST(SlurmState, OfAForgottenJobTheRecordsTellTheEnd) {
   EXPECT_EQ(status_of(cancelled(records()), std::nullopt, kNow).state, JobState::kCancelled);
 }
 
+TEST(SlurmState, APreemptedJobHasNotEndedBeforeSlurmSaysWhetherItStartsAgain) {
+  JobRecords given = failed();
+  given.end->exit_code = 143;
+  given.end->cause = EndCause::kHostLost;
+  EXPECT_EQ(status(given, "COMPLETING").state, JobState::kPreparing);
+  EXPECT_EQ(status(given, "PENDING").state, JobState::kQueued);
+  EXPECT_EQ(status(given, "PREEMPTED").state, JobState::kFailed);
+  given.end->exit_code = 137;
+  EXPECT_EQ(status(given, "COMPLETING").state, JobState::kFailed);
+}
+
 }  // namespace
 }  // namespace peal::launch::slurm

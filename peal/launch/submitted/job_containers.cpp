@@ -55,7 +55,8 @@ std::string missing_cpus(const Job& job, const std::string& host, std::span<cons
   std::vector<std::string> wants;
   for (const Role& role : job.roles) {
     if (role.image.empty() || !wants_more(role, cores)) continue;
-    wants.push_back(fmt::format("a node of {} wants {}", role.name, *role.resources.cpus));
+    wants.push_back(
+        fmt::format("a node of the role {} asks for {}", role.name, *role.resources.cpus));
   }
   if (wants.empty()) return {};
   return fmt::format("{} has {} CPUs, and {}: their containers have no limit of CPUs",

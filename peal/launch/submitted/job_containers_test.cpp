@@ -52,7 +52,8 @@ TEST(JobContainersTest, MoreCpusThanTheHostHasAreNoLimitAndAreSaid) {
   const Job job{.name = "j", .roles = {role_in("x", {.cpus = 4.5}), role_in("", {.cpus = 9})}};
   EXPECT_EQ(container_of(job, job.roles[0], 0, kFourCpus).cpus, std::nullopt);
   EXPECT_EQ(missing_cpus(job, "h", kFourCpus),
-            "h has 4 CPUs, and a node of a wants 4.5: their containers have no limit of CPUs");
+            "h has 4 CPUs, and a node of the role a asks for 4.5: their containers have no limit "
+            "of CPUs");
   const std::vector<Core> five = {{{0}}, {{1}}, {{2}}, {{3}}, {{4}}};
   EXPECT_EQ(container_of(job, job.roles[0], 0, five).cpus, 4.5);
   EXPECT_EQ(missing_cpus(job, "h", five), "");

@@ -20,6 +20,7 @@
 #include "peal/launch/allocation_end.h"
 #include "peal/launch/attempt_loop.h"
 #include "peal/launch/containers/container_rank.h"
+#include "peal/launch/containers/engine_client.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
 #include "peal/launch/job/rank_variables.h"
@@ -243,7 +244,7 @@ void JobLauncher::tell(const std::string& sentence) {
 
 agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {
   const bool starts_here = job_.directory.empty() || runs_only_in_containers(job_);
-  const auto container_engine = inherited_.find("PEAL_CONTAINER_ENGINE");
+  const auto container_engine = inherited_.find(containers::kEngineVariable);
   Variables environment = inherited_;
   for (const auto& [name, value] : job_.env) environment.insert_or_assign(name, value);
   return {.engine = engine_of(job_, submission_, given_),
@@ -350,7 +351,12 @@ AttemptEnd JobLauncher::start(const BeginAttempt& attempt,
   if (!all_went_well(result)) {
     agents.collect_records(flights.folder(), options.ranks, agents::kRecordsLimit);
   }
-  return report(result, flights, made.job.id, options);
+  AttemptEnd end = report(result, flights, made.job.id, options);
+  if (agents::is_preempted(agents)) {
+    end.next = AfterAttempt::kAwaitEnd;
+    end_ = {.cause = EndCause::kHostLost, .first_failure = "Slurm has preempted the job"};
+  }
+  return end;
 }
 
 AttemptEnd JobLauncher::report(LaunchReport& report,
