@@ -15,6 +15,13 @@
 
 namespace peal::launch {
 
+/// The standard input and output of a process.
+struct StandardFiles {
+  int out = -1;  // a pipe end, as `err`
+  int err = -1;
+  int in = -1;  // -1: the process reads nothing
+};
+
 /// Threads: one.
 class Guard {
  public:
@@ -44,10 +51,11 @@ class Guard {
   virtual void warn() = 0;
   virtual void kill() = 0;
 
-  /// Starts one more process, on `command.host`. `out` and `err` are pipe ends for its output; the
-  /// caller closes its copies afterwards. A kNotStarted event reports failure, and ends no other
-  /// process. Errors: resource. A guard that has ended ignores the order.
-  virtual void start(const RankCommand& command, int out, int err) = 0;
+  /// Starts one more process, on `command.host`. The caller closes its copies of `files`
+  /// afterwards, except of `in` if the process is on another host: the guard then reads `in`, also
+  /// ahead of the process, and sends the bytes there. A kNotStarted event reports failure, and ends
+  /// no other process. Errors: resource. A guard that has ended ignores the order.
+  virtual void start(const RankCommand& command, const StandardFiles& files) = 0;
   /// Sends a signal to the process group of one process, if it still runs.
   virtual void signal(Rank rank, int signal) = 0;
   /// Runs RankCommand::after_end of all processes, if the guard was killed and they have ended.

@@ -47,13 +47,14 @@ struct GuardOrder {
     kWarn,    // sets the stop flags
     kKill,
     kSignal,  // rank, signal
-    kStart,   // rank, size; then `size` bytes of a RankCommand, and the descriptors of its outputs
+    kStart,   // rank, size; then `size` bytes of a RankCommand, and its stdout, stderr and stdin
   };
   Kind kind = Kind::kKill;
   std::int32_t signal = 0;
   SignalOrigin origin = SignalOrigin::kProcess;
   Rank rank = -1;
   std::uint32_t size = 0;
+  std::uint32_t descriptors = 2;  // 2: the process reads nothing
 };
 
 /// How long the rest of an order may take.

@@ -119,9 +119,11 @@ void GuardProcess::start_by_order(const GuardOrder& order) {
   const Deadline deadline = Deadline::after(kOrderLimit);
   std::string bytes(order.size, '\0');
   net::read_all(duty_.orders, std::as_writable_bytes(std::span(bytes)), deadline);
-  const std::vector<Fd> outputs = net::receive_fds(duty_.orders, 2, deadline);
-  const Placement placement{
-      .in = null_.get(), .out = outputs[0].get(), .err = outputs[1].get(), .mask = duty_.mask};
+  const std::vector<Fd> files = net::receive_fds(duty_.orders, order.descriptors, deadline);
+  const Placement placement{.in = files.size() > 2 ? files[2].get() : null_.get(),
+                            .out = files[0].get(),
+                            .err = files[1].get(),
+                            .mask = duty_.mask};
   if (deadline_ == TimePoint::max()) start(decode_command(bytes), placement, {});
 }
 

@@ -118,7 +118,9 @@ Launch::Launch(const LaunchOptions& options,
       supervisor_(options.grace, make_guard) {
   const std::vector<int> writers = outputs_.writers();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    supervisor_.guard().start(ranks[i], writers[2 * i], writers[2 * i + 1]);
+    supervisor_.guard().start(
+        ranks[i],
+        {.out = writers[2 * i], .err = writers[2 * i + 1], .in = i == 0 ? STDIN_FILENO : -1});
   }
   outputs_.close_writers();
   report_.grace = options.grace;

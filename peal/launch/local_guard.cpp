@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <exception>
 #include <iterator>
@@ -130,17 +129,19 @@ void LocalGuard::run_after_ends() {
   }
 }
 
-void LocalGuard::start(const RankCommand& command, int out, int err) {
+void LocalGuard::start(const RankCommand& command, const StandardFiles& files) {
   if (!command.after_end.empty()) with_after_end_.push_back(command);
   const std::string bytes = encode(command);
+  std::vector<int> descriptors = {files.out, files.err};
+  if (files.in >= 0) descriptors.push_back(files.in);
   order({.kind = GuardOrder::Kind::kStart,
          .rank = command.rank,
-         .size = static_cast<std::uint32_t>(bytes.size())});
-  const std::array outputs = {out, err};
+         .size = static_cast<std::uint32_t>(bytes.size()),
+         .descriptors = static_cast<std::uint32_t>(descriptors.size())});
   const Deadline deadline = Deadline::after(kOrderLimit);
   try {
     net::write_all(orders_.get(), bytes_of(bytes), deadline);
-    net::send_fds(orders_.get(), outputs, deadline);
+    net::send_fds(orders_.get(), descriptors, deadline);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kPeerLost) throw;  // `try_next` notices a guard that has ended
   }

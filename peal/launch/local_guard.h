@@ -31,7 +31,7 @@ class LocalGuard final : public Guard {
   void warn() override;
   void kill() override;
   /// Needs Starts::kAlsoLater. The host does not count.
-  void start(const RankCommand& command, int out, int err) override;
+  void start(const RankCommand& command, const StandardFiles& files) override;
   void signal(Rank rank, int signal) override;
   void run_after_ends() override;
   std::string why_lost(Rank /*rank*/) const override { return ""; }  // no such event occurs

@@ -31,8 +31,7 @@ class LocalGuardTest : public testing::Test {
                   .arguments = {"sh", "-c", script},
                   .environment = process_variables(),
                   .cpus = {}},
-                 output_.writer.get(),
-                 output_.writer.get());
+                 {output_.writer.get(), output_.writer.get()});
   }
 
   GuardEvent next_event() {
@@ -77,8 +76,7 @@ TEST_F(LocalGuardTest, TheEnvironmentMayBeLarge) {
                 .arguments = {"sh", "-c", "echo ${#A} ${#B}"},
                 .environment = {{"A", std::string(100'000, 'x')}, {"B", "two\nlines"}},
                 .cpus = {}},
-               output_.writer.get(),
-               output_.writer.get());
+               {output_.writer.get(), output_.writer.get()});
   EXPECT_EQ(line(), "100000 9");
 }
 
@@ -131,8 +129,7 @@ TEST(GuardLifeTest, NoRankOutlivesTheLauncher) {
                  .arguments = {"sh", "-c", "echo x; trap '' TERM; sleep 100 & sleep 100"},
                  .environment = process_variables(),
                  .cpus = {}},
-                output.writer.get(),
-                output.writer.get());
+                {output.writer.get(), output.writer.get()});
     char c = 0;
     ASSERT_EQ(::read(output.reader.get(), &c, 1), 1);
   }

@@ -3,6 +3,7 @@ agents and launchers that die. The hosts are real sshds in namespaces (tests/eng
 
     run_test.py PEAL FIRST    # the program peal, and a program that makes a group
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -168,6 +169,59 @@ class Runs(TestOfHosts):
         why = self.hosts.run([PEAL, "why", dump], stdout=subprocess.PIPE, text=True)
         self.assertIn("rank 1", why.stdout)
         os.remove(dump)
+
+    def test_rank_0_reads_the_standard_input(self):
+        data = pathlib.Path(self.hosts.folder) / "data"
+        data.write_bytes(bytes(range(256)) * 10_000)
+        digest = hashlib.sha256(data.read_bytes()).hexdigest()
+        nothing = hashlib.sha256(b"").hexdigest()
+        command = ["-n", "2", "-H", "node1,node2", "sh", "-c", "sha256sum"]
+        expected = [f"[node1:0] {digest}  -", f"[node2:1] {nothing}  -"]
+        with data.open() as file:
+            run = self.peal(*command, stdin=file)
+        self.assertEqual((run.returncode, sorted(run.stdout.splitlines())), (0, expected), run.stderr)
+        with subprocess.Popen(["cat", data], stdout=subprocess.PIPE) as pipe:
+            run = self.peal(*command, stdin=pipe.stdout)
+        self.assertEqual((run.returncode, sorted(run.stdout.splitlines())), (0, expected), run.stderr)
+
+    def assertAnswers(self, stdin, writer, end):
+        """Rank 0 reads a line of its input at once, and then the end of the input."""
+        run = self.start("-n", "2", "-H", "node1,node2", "--no-prefix", "sh", "-c",
+                         "[ $RANK = 0 ] || exit 0; read line; echo got $line; read line || echo end", stdin=stdin)
+        os.close(stdin)
+        os.write(writer, b"one\n")
+        self.assertEqual(run.stdout.readline(), "got one\n")
+        end(writer)
+        self.assertEqual(run.stdout.readline(), "end\n")
+        self.assertEqual(run.wait(60), 0)
+
+    def test_rank_0_answers_while_its_standard_input_is_open(self):
+        self.assertAnswers(*os.pipe(), os.close)
+
+    def test_rank_0_answers_at_a_terminal(self):
+        terminal, stdin = os.openpty()
+        self.addCleanup(os.close, terminal)
+        self.assertAnswers(stdin, terminal, lambda writer: os.write(writer, b"\x04"))
+
+    def test_rank_0_reads_nothing_from_an_empty_standard_input(self):
+        run = self.peal("-n", "1", "-H", "node1", "--no-prefix", "wc", "-c", stdin=subprocess.DEVNULL)
+        self.assertEqual((run.returncode, run.stdout), (0, "0\n"), run.stderr)
+
+    def test_a_job_ends_although_its_standard_input_goes_on_and_nothing_reads_it(self):
+        with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as yes:
+            run = self.peal("-n", "2", "-H", "node1,node2", "true", stdin=yes.stdout)
+            yes.stdout.close()
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+
+    def test_rank_0_of_the_next_attempt_reads_on(self):
+        run = self.start("-n", "1", "-H", "node1", "--max-restarts", "1", "--no-prefix", "sh", "-c",
+                         "echo $PEAL_ATTEMPT; read line; echo $line; exit $((1 - PEAL_ATTEMPT))", stdin=subprocess.PIPE)
+        for attempt, line in enumerate(["one", "two"]):
+            self.assertEqual(run.stdout.readline(), f"{attempt}\n")
+            run.stdin.write(line + "\n")
+            run.stdin.flush()
+            self.assertEqual(run.stdout.readline(), line + "\n")
+        self.assertEqual(run.wait(60), 0)
 
     def test_ranks_inherit_only_the_standard_files(self):
         run = self.peal("-n", "1", "-H", "node1", "--no-prefix", "sh", "-c", "ls /proc/$$/fd")

@@ -25,6 +25,7 @@
 #include "peal/launch/agents/agent_protocol.h"
 #include "peal/launch/agents/file_copy.h"
 #include "peal/launch/agents/host_facts.h"
+#include "peal/launch/agents/rank_input.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/report.h"
 #include "peal/launch/supervisor.h"
@@ -69,8 +70,10 @@ class Agent final {
   void wait_and_handle();
   void handle_frames();
   void handle(const Frame& frame);
-  void start(const RankCommand& command);
-  void start_with_outputs(const RankCommand& command);
+  enum class Input : unsigned char { kNone, kFollows };
+  void start(const RankCommand& command, Input input);
+  void start_with_files(const RankCommand& command, Input input);
+  void write_input();
   void handle(const GuardEvent& event);
   void leave_end_of(const GuardEvent& event) const;
   void add_outputs(std::vector<pollfd>& entries) const;
@@ -91,6 +94,7 @@ class Agent final {
   const TimePoint start_ = Clock::now();
   Supervisor supervisor_;
   std::map<Rank, Streams> outputs_;
+  InputSink input_;
   std::map<Rank, observe::EndPlace> started_;
   std::set<Rank> stopped_;
   bool guard_is_busy_ = false;       // it still starts ranks
@@ -126,7 +130,8 @@ bool Agent::is_over() const { return supervisor_.stage() == Stage::kGone && link
 void Agent::wait_and_handle() {
   std::vector<pollfd> entries = {{link_.in(), POLLIN, 0},
                                  {link_.wants_to_write() ? link_.out() : -1, POLLOUT, 0},
-                                 {guard_is_busy_ ? supervisor_.guard().orders() : -1, POLLOUT, 0}};
+                                 {guard_is_busy_ ? supervisor_.guard().orders() : -1, POLLOUT, 0},
+                                 {input_.waits_for(), POLLOUT, 0}};
   const std::size_t first_of_supervisor = entries.size();
   supervisor_.add_to(entries);
   const std::size_t first_output = entries.size();
@@ -141,6 +146,7 @@ void Agent::wait_and_handle() {
   if (entries[1].revents != 0) link_.write_some();
   if (entries[0].revents != 0) link_.read_some(now);
   handle_frames();
+  write_input();
   link_.beat(now);
   check_launcher(now);
   tell_signal();
@@ -163,7 +169,11 @@ void Agent::handle(const Frame& frame) {
   launcher_may_pause_ = false;
   switch (frame.kind) {
     case FrameKind::kStart:
-      return start(decode_command(frame.payload));
+      return start(decode_command(frame.payload), Input::kNone);
+    case FrameKind::kStartReader:
+      return start(decode_command(frame.payload), Input::kFollows);
+    case FrameKind::kInput:
+      return input_.take(frame.payload);
     case FrameKind::kSignal: {
       const SignalOrder order = decode_signal(frame.payload);
       return supervisor_.guard().signal(order.rank, order.signal);
@@ -194,15 +204,17 @@ void Agent::handle(const Frame& frame) {
     case FrameKind::kRecord:
     case FrameKind::kCollected:
     case FrameKind::kEnding:
+    case FrameKind::kInputTaken:
+    case FrameKind::kInputClosed:
     case FrameKind::kBeat:
       break;
   }
   throw Error(ErrorKind::kMismatch, "a message that no launcher sends to an agent");
 }
 
-void Agent::start(const RankCommand& command) {
+void Agent::start(const RankCommand& command, Input input) {
   try {
-    start_with_outputs(command);
+    start_with_files(command, input);
     started_[command.rank] = end_place_of({command});
   } catch (const Error&) {  // too many open files
     handle(
@@ -210,14 +222,19 @@ void Agent::start(const RankCommand& command) {
   }
 }
 
-void Agent::start_with_outputs(const RankCommand& command) {
+void Agent::start_with_files(const RankCommand& command, Input input) {
   allow_open_files(kFilesOfTheAgent + kFilesOfARank * static_cast<long>(outputs_.size() + 1),
                    "one more rank");
   Pipe out = make_pipe();
   Pipe err = make_pipe();
   for (const Pipe* pipe : {&out, &err}) ::fcntl(pipe->reader.get(), F_SETFL, O_NONBLOCK);
-  supervisor_.guard().start(command, out.writer.get(), err.writer.get());
+  const Fd in = input == Input::kFollows ? input_.open() : Fd();
+  supervisor_.guard().start(command, {out.writer.get(), err.writer.get(), in.get()});
   outputs_[command.rank] = {std::move(out.reader), std::move(err.reader)};
+}
+
+void Agent::write_input() {
+  if (const auto answer = input_.write_some()) link_.send(*answer);
 }
 
 /// The output of a rank goes before the event of its end.

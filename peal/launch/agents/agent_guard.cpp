@@ -32,6 +32,8 @@ Fd copy_of(int fd) {
 AgentGuard::AgentGuard(Agents& agents, Starts starts) : agents_(agents), starts_(starts) {}
 
 AgentGuard::~AgentGuard() {
+  agents_.watch_input(-1);
+  input_.reset();  // the next attempt may need the rest
   kill();
   const Deadline deadline = Deadline::after(kToKill);
   while (stage_ != Stage::kGone && !deadline.passed()) {
@@ -62,6 +64,7 @@ void AgentGuard::advance() {
     if (unwritten_.contains(host)) write_output(host);
     if (!gone_.contains(host)) take_frames(host);
   }
+  send_input();
   end_if_done();
 }
 
@@ -86,6 +89,12 @@ void AgentGuard::handle(int host, const Frame& frame) {
       return take_event(host, decode_event(frame.payload));
     case FrameKind::kEnding:
       return agents_.host(host).note_ending(frame.payload);
+    case FrameKind::kInputTaken:
+      if (input_) input_->take_answer();
+      return;
+    case FrameKind::kInputClosed:
+      if (input_) input_->end();
+      return;
     case FrameKind::kRecord:
     case FrameKind::kCollected:
     case FrameKind::kBegin:
@@ -100,6 +109,8 @@ void AgentGuard::handle(int host, const Frame& frame) {
     case FrameKind::kFile:
     case FrameKind::kFilesEnd:
     case FrameKind::kForget:
+    case FrameKind::kStartReader:
+    case FrameKind::kInput:
     case FrameKind::kReady:
     case FrameKind::kBeat:
       break;
@@ -166,6 +177,16 @@ bool AgentGuard::write(Output& output, int host) {
     if (wrote > 0) written += static_cast<std::size_t>(wrote);
   }
   return true;
+}
+
+void AgentGuard::send_input() {
+  if (!input_) return;
+  const Process& reader = processes_.at(input_rank_);
+  if (!reader.is_running) input_->end();
+  if (const auto bytes = input_->try_next()) {
+    agents_.host(reader.host).link().send(FrameKind::kInput, *bytes);
+  }
+  agents_.watch_input(input_->waits_for());
 }
 
 void AgentGuard::take_event(int host, const GuardEvent& event) {
@@ -279,7 +300,7 @@ int AgentGuard::number_of(const std::string& host) const {
   return number;
 }
 
-void AgentGuard::start(const RankCommand& command, int out, int err) {
+void AgentGuard::start(const RankCommand& command, const StandardFiles& files) {
   const int host = number_of(command.host);
   if (host < 0 || gone_.contains(host)) {
     const bool is_known = host >= 0;
@@ -289,11 +310,16 @@ void AgentGuard::start(const RankCommand& command, int out, int err) {
     events_.push_back({.kind = GuardEvent::Kind::kLost, .rank = command.rank});
     return;
   }
-  processes_[command.rank] = {.host = host, .out = copy_of(out), .err = copy_of(err)};
+  processes_[command.rank] = {.host = host, .out = copy_of(files.out), .err = copy_of(files.err)};
+  const bool reads = files.in >= 0;
+  if (reads) {
+    input_.emplace(files.in);
+    input_rank_ = command.rank;
+  }
   AgentHost& on_host = agents_.host(host);
   on_host.note_ranks(1);
   if (has_warned_) on_host.link().send(FrameKind::kWarn);
-  on_host.link().send(FrameKind::kStart, encode(command));
+  on_host.link().send(reads ? FrameKind::kStartReader : FrameKind::kStart, encode(command));
 }
 
 void AgentGuard::signal(Rank rank, int signal) {

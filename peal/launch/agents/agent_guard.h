@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "peal/launch/agents/agents.h"
+#include "peal/launch/agents/rank_input.h"
 #include "peal/launch/guard.h"
 #include "peal/launch/guard_process.h"
 
@@ -33,7 +34,7 @@ class AgentGuard final : public Guard {
   void kill() override;
   /// `command.host` is the name of a host that is ready, or was. If the name was added to the
   /// agents several times, the last one counts.
-  void start(const RankCommand& command, int out, int err) override;
+  void start(const RankCommand& command, const StandardFiles& files) override;
   void signal(Rank rank, int signal) override;
   std::string why_lost(Rank rank) const override;
 
@@ -67,6 +68,7 @@ class AgentGuard final : public Guard {
   /// Returns whether all bytes are written, or nothing takes them.
   bool write(Output& output, int host);
   void pause_if_full(int host);
+  void send_input();
   void lose_guard(int host);
   /// No more comes from the host. Its processes that run are lost.
   void take_leave(int host, const std::string& why);
@@ -80,7 +82,9 @@ class AgentGuard final : public Guard {
   const Starts starts_;
   std::map<Rank, Process> processes_;
   std::map<int, Unwritten> unwritten_;  // by host
-  std::set<int> gone_;                  // hosts without processes, or without a connection
+  std::optional<InputSource> input_;    // of the process input_rank_
+  Rank input_rank_ = -1;
+  std::set<int> gone_;  // hosts without processes, or without a connection
   bool has_warned_ = false;
   std::deque<GuardEvent> events_;
   std::deque<HostNews> news_;

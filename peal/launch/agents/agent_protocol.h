@@ -23,7 +23,7 @@
 namespace peal::launch::agents {
 
 /// The version of the messages: raise it with every change of the messages.
-inline constexpr int kProtocol = 5;
+inline constexpr int kProtocol = 6;
 
 /// The largest payload. A larger one is a mistake, or the peer is another program.
 inline constexpr Bytes kLongestFrame = 256_MiB;
@@ -42,25 +42,29 @@ std::optional<Banner> decode_banner(std::string_view line);
 
 enum class FrameKind : std::uint8_t {
   // From the launcher:
-  kBegin = 1,  // Begin
-  kStart,      // a RankCommand
-  kSignal,     // SignalOrder: a signal to one rank
-  kPassOn,     // SignalOrder: a signal to all ranks
-  kStop,       // SignalOrder: the same, and ranks that remain after the grace are killed
-  kAsk,        // SignalOrder: for Guard::ask_to_stop
-  kWarn,       // sets the stop flags of all ranks
-  kKill,       // all ranks are killed
-  kCollect,    // RecordOrder: send records of the ranks
-  kForget,     // RecordOrder: remove the records of a round, if their folder is private
-  kFile,       // FilePart, after kBegin
-  kFilesEnd,   // there are no more files
+  kBegin = 1,    // Begin
+  kStart,        // a RankCommand
+  kSignal,       // SignalOrder: a signal to one rank
+  kPassOn,       // SignalOrder: a signal to all ranks
+  kStop,         // SignalOrder: the same, and ranks that remain after the grace are killed
+  kAsk,          // SignalOrder: for Guard::ask_to_stop
+  kWarn,         // sets the stop flags of all ranks
+  kKill,         // all ranks are killed
+  kCollect,      // RecordOrder: send records of the ranks
+  kForget,       // RecordOrder: remove the records of a round, if their folder is private
+  kFile,         // FilePart, after kBegin
+  kFilesEnd,     // there are no more files
+  kStartReader,  // a RankCommand of the rank whose stdin follows
+  kInput,        // bytes of this stdin; empty: its end
   // From the agent:
-  kReady,      // Ready
-  kEvent,      // a GuardEvent
-  kOutput,     // Output
-  kRecord,     // Record
-  kCollected,  // all records are sent
-  kEnding,     // text: a signal has ended the agent, which ends its ranks
+  kReady,        // Ready
+  kEvent,        // a GuardEvent
+  kOutput,       // Output
+  kRecord,       // Record
+  kCollected,    // all records are sent
+  kEnding,       // text: a signal has ended the agent, which ends its ranks
+  kInputTaken,   // the rank has room for the next kInput
+  kInputClosed,  // the rank reads no more
   // From both:
   kBeat,  // a heartbeat, empty
 };

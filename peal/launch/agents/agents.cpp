@@ -49,6 +49,7 @@ bool is_connected(const std::unique_ptr<AgentHost>& host) {
 }
 
 constexpr int kTimer = -1;  // instead of the number of a host
+constexpr int kInput = -2;
 
 /// Replaces the descriptor `before` by `now` in the set; -1: none. `owner`: the number of the host.
 void replace(int set, int before, int now, std::uint32_t events, int owner) {
@@ -134,6 +135,7 @@ std::set<int> Agents::hosts_with_events() {
   const int found = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), 0);
   std::set<int> hosts;
   for (int i = 0; i < found; ++i) hosts.insert(events[static_cast<std::size_t>(i)].data.fd);
+  hosts.erase(kInput);
   if (hosts.erase(kTimer) == 0) return hosts;
   std::uint64_t ticks = 0;
   [[maybe_unused]] const auto got = ::read(timer_.get(), &ticks, sizeof ticks);
@@ -181,6 +183,12 @@ void Agents::pause(int host, int full_pipe) {
     full_pipes_.erase(host);
   }
   watch(host);
+}
+
+/// A file on a disk cannot be watched, and is always readable.
+void Agents::watch_input(int fd) {
+  replace(poll_.get(), input_, fd, EPOLLIN, kInput);
+  input_ = fd;
 }
 
 bool Agents::await_all(const std::function<bool()>& should_stop) {

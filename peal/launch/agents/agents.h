@@ -69,6 +69,9 @@ class Agents final {
   /// `readable` also reports when the pipe has room. -1: continues to read.
   void pause(int host, int full_pipe);
 
+  /// From then on, `readable` also reports when this file is readable. -1: none.
+  void watch_input(int fd);
+
   /// Waits until each host is ready, or cannot be used. Calls `should_stop` (if there is one)
   /// several times a second. Returns false if it has returned true.
   bool await_all(const std::function<bool()>& should_stop = {});
@@ -110,6 +113,7 @@ class Agents final {
   sigset_t mask_{};  // before SIGPIPE was blocked
   Fd poll_;
   Fd timer_;
+  int input_ = -1;
   std::vector<std::unique_ptr<AgentHost>> hosts_;
   std::vector<AgentHost::State> known_;  // of each host
   std::vector<Watch> watches_;

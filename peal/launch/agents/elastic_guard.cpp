@@ -90,10 +90,10 @@ void ElasticGuard::kill() {
   remote_.kill();
 }
 
-void ElasticGuard::start(const RankCommand& command, int out, int err) {
+void ElasticGuard::start(const RankCommand& command, const StandardFiles& files) {
   const bool is_here = command.host.empty() || own_.contains(command.host);
   Guard& guard = is_here ? static_cast<Guard&>(local_) : remote_;
-  guard.start(command, out, err);
+  guard.start(command, files);
 }
 
 /// A guard ignores a process that it does not know.

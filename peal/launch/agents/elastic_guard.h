@@ -41,7 +41,7 @@ class ElasticGuard final : public HostGuard {
   void ask_to_stop(int signal, SignalOrigin origin) override;
   void warn() override;
   void kill() override;
-  void start(const RankCommand& command, int out, int err) override;
+  void start(const RankCommand& command, const StandardFiles& files) override;
   void signal(Rank rank, int signal) override;
   std::string why_lost(Rank rank) const override { return remote_.why_lost(rank); }
 

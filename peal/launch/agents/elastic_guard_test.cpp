@@ -63,8 +63,7 @@ TEST_F(ElasticGuardTest, AProcessRunsOnAHostOfThisMachine) {
                .environment = ready.facts.environment,
                .cpus = {},
                .host = "localhost"},
-              output.writer.get(),
-              output.writer.get());
+              {output.writer.get(), output.writer.get()});
   std::optional<GuardEvent> event;
   while (!(event = guard.try_next())) {
     pollfd entry{guard.events(), POLLIN, 0};

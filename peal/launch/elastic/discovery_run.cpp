@@ -55,7 +55,7 @@ bool DiscoveryRun::advance(TimePoint now, int process) {
                             .arguments = {"sh", "-c", script_},
                             .environment = environment_,
                             .cpus = {}};
-  guard_.start(command, out.writer.get(), err.writer.get());
+  guard_.start(command, {out.writer.get(), err.writer.get()});
   process_ = process;
   started_ = now;
   is_killed_ = false;

@@ -42,7 +42,7 @@ void WorkerProcesses::start(const Worker& worker, const WorkerKit& kit, int proc
   const RankCommand command = worker_command(options_, kit, worker, process, take_share(own));
   const WorkerWriters writers =
       outputs_.add(worker.number, name_of(worker), log_name(worker, attempt));
-  guard_.start(command, writers.out.get(), writers.err.get());
+  guard_.start(command, {writers.out.get(), writers.err.get()});
 }
 
 CoreShare WorkerProcesses::take_share(Process& process) {

@@ -1,0 +1,85 @@
+#include "peal/launch/agents/rank_input.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "peal/system/pipe.h"
+
+namespace peal::launch::agents {
+namespace {
+
+TEST(RankInputTest, TheNextBytesAreReadWhenTheLastOnesAreTaken) {
+  Pipe pipe = make_pipe();
+  InputSource source(pipe.reader.get());
+  EXPECT_EQ(source.try_next(), std::nullopt);
+  ASSERT_EQ(::write(pipe.writer.get(), "one", 3), 3);
+  EXPECT_EQ(source.try_next(), "one");
+  ASSERT_EQ(::write(pipe.writer.get(), "two", 3), 3);
+  EXPECT_EQ(source.waits_for(), -1);
+  EXPECT_EQ(source.try_next(), std::nullopt);
+  source.take_answer();
+  EXPECT_EQ(source.try_next(), "two");
+}
+
+TEST(RankInputTest, TheEndIsReadOnce) {
+  Pipe pipe = make_pipe();
+  pipe.writer.reset();
+  InputSource source(pipe.reader.get());
+  EXPECT_EQ(source.try_next(), "");
+  source.take_answer();
+  EXPECT_EQ(source.try_next(), std::nullopt);
+  InputSource closed(1'000'000);  // as of a program without a stdin
+  EXPECT_EQ(closed.try_next(), "");
+}
+
+/// Another process may take the bytes that poll has reported.
+TEST(RankInputTest, APipeIsReadWithoutBlockingAndKeepsItsFlags) {
+  const Pipe pipe = make_pipe();
+  const InputSource source(pipe.reader.get());
+  EXPECT_NE(::fcntl(source.waits_for(), F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_EQ(::fcntl(pipe.reader.get(), F_GETFL) & O_NONBLOCK, 0);
+}
+
+TEST(RankInputTest, TheAgentAnswersWhenTheRankHasRoomForMore) {
+  InputSink sink;
+  const Fd reader = sink.open();
+  const std::string all(200'000, 'x');  // more than the pipe holds
+  sink.take(all);
+  EXPECT_EQ(sink.write_some(), std::nullopt);
+  EXPECT_GE(sink.waits_for(), 0);
+  std::string got;
+  std::optional<FrameKind> answer;
+  while (!answer) {
+    std::string bytes(1 << 16, '\0');
+    bytes.resize(static_cast<std::size_t>(::read(reader.get(), bytes.data(), bytes.size())));
+    got += bytes;
+    answer = sink.write_some();
+  }
+  EXPECT_EQ(answer, FrameKind::kInputTaken);
+  sink.take("");  // the end
+  EXPECT_EQ(sink.write_some(), std::nullopt);
+  char c = 0;
+  ssize_t last = 0;
+  while ((last = ::read(reader.get(), &c, 1)) == 1) got += c;
+  EXPECT_EQ(last, 0);
+  EXPECT_EQ(got, all);
+}
+
+TEST(RankInputTest, ARankThatReadsNoMoreIsReported) {
+  ::signal(SIGPIPE, SIG_IGN);
+  InputSink sink;
+  sink.open();
+  sink.take("not read");
+  EXPECT_EQ(sink.write_some(), FrameKind::kInputClosed);
+  EXPECT_EQ(sink.write_some(), std::nullopt);
+  ::signal(SIGPIPE, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace peal::launch::agents
