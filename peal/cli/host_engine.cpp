@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "peal/base/difference.h"
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
 #include "peal/config/environment.h"
@@ -19,6 +21,10 @@ using launch::agents::Engine;
 /// Options of horovodrun that are only for ssh, and their names in ssh.
 constexpr std::array<std::pair<const char*, const char*>, 2> kSshOptions = {
     {{"--ssh-port", "-p"}, {"--ssh-identity-file", "-i"}}};
+
+/// The words of --launcher, and the engine of each.
+constexpr std::array<std::string_view, 3> kLaunchers = {"ssh", "slurm", "mpi"};
+constexpr std::array kEngines = {Engine::kSsh, Engine::kSlurm, Engine::kMpi};
 
 std::vector<std::string> ssh_options(Engine engine, const HorovodSettings& settings) {
   std::vector<std::string> options;
@@ -40,11 +46,14 @@ std::vector<std::string> ssh_options(Engine engine, const HorovodSettings& setti
 
 std::optional<Engine> parse_launcher(const std::string& text) {
   if (text.empty()) return std::nullopt;
-  if (text == "ssh") return Engine::kSsh;
-  if (text == "slurm") return Engine::kSlurm;
-  if (text == "mpi") return Engine::kMpi;
+  const auto known = std::ranges::find(kLaunchers, text);
+  if (known != kLaunchers.end())
+    return kEngines.at(static_cast<std::size_t>(known - kLaunchers.begin()));
+  const std::string_view nearest = nearest_word(text, kLaunchers);
   throw Error(ErrorKind::kUsage,
-              fmt::format("--launcher {}: it takes ssh, slurm or mpi", quoted_beginning(text)));
+              fmt::format("--launcher {}: it must be ssh, slurm or mpi{}",
+                          quoted_beginning(text),
+                          nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
 }
 
 std::vector<launch::HostSlots> slots_of(const rendezvous::SlurmAllocation& allocation,

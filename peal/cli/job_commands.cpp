@@ -88,7 +88,7 @@ int JobCommands::show_status() const {
   const launch::JobStatus status = job.status();
   const auto ended_at = job.ended_at();  // after the status, which may record the end
   const std::string text = as_json_ ? status_json(job.submission(), status, ended_at)
-                                    : status_text(job.submission(), status, job.images(), ended_at);
+                                    : status_text(job.submission(), status, ended_at);
   std::fputs(text.c_str(), stdout);
   return 0;
 }

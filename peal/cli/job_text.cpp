@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "peal/base/printable.h"
+#include "peal/launch/jobs/node_json.h"
 
 namespace peal::cli {
 namespace {
@@ -62,19 +63,6 @@ Row row_of(const launch::NodeStatus& node) {
           printable_line(node.reason)};
 }
 
-Json json_of(const launch::NodeStatus& node) {
-  Json json = {{"role", node.role},
-               {"index", node.index},
-               {"state", name_of(node.state)},
-               {"engine_state", node.engine_state},
-               {"reason", node.reason},
-               {"attempt", node.attempt},
-               {"engine_name", node.engine_name},
-               {"host", node.host}};
-  json["exit_code"] = node.exit_code ? Json(*node.exit_code) : Json();
-  return json;
-}
-
 Json json_of(EndTime time) { return time ? Json(iso_time(*time)) : Json(); }
 
 /// ASCII only, since a terminal may show the text.
@@ -103,6 +91,15 @@ std::string more_about_failure(const launch::JobStatus& status) {
   return text;
 }
 
+/// By role.
+Json images_of(const launch::jobs::Submission& submission) {
+  Json images = Json::object();
+  for (const launch::jobs::RoleRecord& role : submission.roles) {
+    if (!role.image.empty()) images[role.name] = role.image;
+  }
+  return images;
+}
+
 void add_end(const launch::JobStatus& status, Json& json) {
   json["exit_code"] = status.exit_code ? Json(*status.exit_code) : Json();
   json["cause"] = status.cause ? Json(name_of(*status.cause)) : Json();
@@ -118,7 +115,6 @@ std::string end_sentence(const launch::JobStatus& status) {
 
 std::string status_text(const launch::jobs::Submission& submission,
                         const launch::JobStatus& status,
-                        const std::map<std::string, std::string>& images,
                         EndTime ended_at) {
   std::string text;
   add_line(text, "job", status.id);
@@ -137,8 +133,9 @@ std::string status_text(const launch::jobs::Submission& submission,
            "submitted",
            fmt::format("{} on {}", local_time(submission.submitted_at), submission.host));
   if (ended_at) add_line(text, "ended", local_time(*ended_at));
-  for (const auto& [role, image] : images) {
-    add_line(text, "image", fmt::format("{} ({})", printable_line(image), role));
+  for (const launch::jobs::RoleRecord& role : submission.roles) {
+    if (role.image.empty()) continue;
+    add_line(text, "image", fmt::format("{} ({})", printable_line(role.image), role.name));
   }
   if (status.nodes.empty()) return text;
   std::vector<Row> rows = {{"node", "state", "exit", "host", "reason"}};
@@ -152,11 +149,12 @@ std::string status_json(const launch::jobs::Submission& submission,
                         const launch::JobStatus& status,
                         EndTime ended_at) {
   Json nodes = Json::array();
-  for (const launch::NodeStatus& node : status.nodes) nodes.push_back(json_of(node));
+  for (const launch::NodeStatus& node : status.nodes) nodes.push_back(launch::jobs::json_of(node));
   Json json = {{"id", status.id},
                {"name", submission.name},
                {"runner", submission.runner},
                {"engine_id", submission.engine_id},
+               {"images", images_of(submission)},
                {"state", name_of(status.state)},
                {"engine_state", status.engine_state},
                {"reason", status.reason},

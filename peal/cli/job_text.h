@@ -1,7 +1,6 @@
 // The states of submitted jobs as text and as JSON. Pure.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,10 +17,9 @@ std::string end_sentence(const launch::JobStatus& status);
 /// When a job has ended. Nothing if it has not, or if its end was not recorded.
 using EndTime = std::optional<launch::jobs::WallTime>;
 
-/// Several lines: the job, and a table of its nodes. `images`: the images, by role.
+/// Several lines: the job, and a table of its nodes.
 std::string status_text(const launch::jobs::Submission& submission,
                         const launch::JobStatus& status,
-                        const std::map<std::string, std::string>& images,
                         EndTime ended_at);
 /// An object with the same values; "nodes" is a list.
 std::string status_json(const launch::jobs::Submission& submission,

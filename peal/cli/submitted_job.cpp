@@ -28,14 +28,6 @@ std::optional<launch::jobs::WallTime> SubmittedJob::ended_at() const {
   return end ? std::optional(end->ended_at) : std::nullopt;
 }
 
-std::map<std::string, std::string> SubmittedJob::images() const {
-  std::map<std::string, std::string> images;
-  for (const launch::Role& role : read_job(folder_).roles) {
-    if (!role.image.empty()) images.emplace(role.name, role.image);
-  }
-  return images;
-}
-
 void SubmittedJob::cancel() const {
   ask_to_cancel(folder_);
   runner_->cancel(id());

@@ -1,7 +1,6 @@
 // A job that was submitted, found by the beginning of its id: its records and its runner.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,8 +25,6 @@ class SubmittedJob final {
   launch::JobStatus status() const;
   /// By the record of its end; nothing without this record. Errors: resource.
   std::optional<launch::jobs::WallTime> ended_at() const;
-  /// The images of the roles that have one, by role. Errors: resource.
-  std::map<std::string, std::string> images() const;
   /// Asks the job to end. May be repeated. Errors: resource.
   void cancel() const;
 

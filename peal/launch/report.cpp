@@ -230,8 +230,9 @@ std::string what_ended_it(const LaunchReport& report) {
   }
   if (main_failure(report) != nullptr) return failure(report);
   if (!report.was_warned || !all_went_well(report)) return "";
-  return fmt::format("peal: the ranks stopped after {:.1f} s, warned before the time limit\n",
-                     seconds(report.after));
+  return fmt::format(
+      "peal: the ranks ended after {:.1f} s, after the warning before the time limit\n",
+      seconds(report.after));
 }
 
 std::string why_killed(const LaunchReport& report, std::string_view grace_option) {

@@ -151,6 +151,8 @@ class Managed(ContainerJobs):
         self.assertEqual(seen["[worker-0]"]["shm"], 1.875 * GIB)
         text = self.peal("status", job).stdout
         self.assertIn(f"image      {IMAGE} (master)\nimage      {OTHER_IMAGE} (worker)\n", text)
+        self.assertEqual(json.loads(self.peal("status", job, "--json").stdout)["images"],
+                         {"master": IMAGE, "worker": OTHER_IMAGE})
         go.touch()
         self.assertEqual(self.end_of(job)["state"], "succeeded")
         self.assert_trained(job)

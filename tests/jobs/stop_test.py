@@ -116,7 +116,7 @@ class Run(StopTest):
     def test_a_warning_comes_before_the_time_limit(self):
         run = self.peal("run", "-n", 2, "--timeout", LONG, "--warn-before", LONG - 1, STOPPING, "checkpoint")
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertRegex(run.stderr, r"\Apeal: the ranks stopped after [\d.]+ s, warned before the time limit\n\Z")
+        self.assertRegex(run.stderr, r"\Apeal: the ranks ended after [\d.]+ s, after the warning before the time limit\n\Z")
 
     def test_ranks_that_do_not_ask_end_at_the_time_limit_by_sigterm(self):
         run = self.peal("run", "-n", 2, "--timeout", 2, "--warn-before", 1, "sleep", LONG)
@@ -175,7 +175,7 @@ class Submitted(StopTest):
                            "roles": [role(STOPPING, "checkpoint", ranks_per_node=2)]})
         status = self.end_of(job)
         self.assertEqual((status["state"], status["exit_code"]), ("succeeded", 0), status)
-        self.assertEqual(status["reason"], "its ranks stopped by themselves, warned before its time limit")
+        self.assertEqual(status["reason"], "its ranks ended after the warning before its time limit")
         self.assert_same_step(self.logs(job), 2, least=0)  # the warning may come before the first step
 
     def test_a_job_that_does_not_stop_reaches_its_time_limit(self):

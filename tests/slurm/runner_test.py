@@ -127,7 +127,7 @@ class Runner(JobTest):
         job = self.submit_stopping(max_run_time="10h", warn_before="9h59m59s")
         status = self.end_of(job)
         self.assertEqual((status["state"], status["exit_code"]), ("succeeded", 0), status)
-        self.assertIn("warned before its time limit", status["reason"])
+        self.assertIn("ended after the warning before its time limit", status["reason"])
         self.assert_same_step(self.logs(job))
 
     def test_a_limit_that_only_slurm_knows_counts(self):
@@ -138,7 +138,7 @@ class Runner(JobTest):
                                 f"--output={out}".replace("%", "%%"), script],
                                env={"PEAL": str(jobs.PEAL), "STOPPING": str(STOPPING), "FILE": str(self.path("checkpoint"))})
         self.assertEqual(run.returncode, 0, out.read_text())
-        self.assertIn("warned before the time limit", out.read_text())
+        self.assertIn("after the warning before the time limit", out.read_text())
         self.assert_same_step(out.read_text())
 
     def test_ranks_save_when_slurm_signals_the_nodes_as_at_a_preemption(self):

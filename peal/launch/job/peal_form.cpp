@@ -128,6 +128,26 @@ void read_times(const Members& members, Job& job) {
   if (const auto time = members.take("grace")) job.grace = time->duration();
 }
 
+/// Where the job starts, and with what.
+void read_surroundings(const Members& members, Job& job) {
+  if (const auto env = members.take("env")) job.env = env->texts_by_name();
+  if (const auto directory = members.take("directory")) job.directory = directory->text();
+  if (const auto files = members.take("files")) {
+    for (const Field& file : files->items()) job.files.push_back(read_file(file));
+  }
+}
+
+/// What an engine gets to know about the job.
+void read_engine_fields(const Members& members, Job& job) {
+  if (const auto priority = members.take("priority")) {
+    job.priority = priority->integer(-1'000'000, 1'000'000);
+  }
+  if (const auto labels = members.take("labels")) job.labels = labels->texts_by_name();
+  if (const auto options = members.take("engine_options")) {
+    job.engine_options = read_engine_options(*options);
+  }
+}
+
 }  // namespace
 
 FormResult read_peal_form(const Field& document) {
@@ -155,23 +175,13 @@ FormResult read_peal_form(const Field& document) {
   if (const auto name = members.take("name")) job.name = name->text();
   const auto roles = members.take("roles");
   if (roles) job.roles = read_roles(*roles);
-  if (const auto env = members.take("env")) job.env = env->texts_by_name();
-  if (const auto directory = members.take("directory")) job.directory = directory->text();
-  if (const auto files = members.take("files")) {
-    for (const Field& file : files->items()) job.files.push_back(read_file(file));
-  }
+  read_surroundings(members, job);
   if (const auto role = members.take("success_role")) job.success_role = role->text();
   if (const auto spare = members.take("spare_nodes"))
     job.spare_nodes = spare->integer(0, kMostJobNodes);
   if (const auto restarts = members.take("restarts")) job.restarts = read_restarts(*restarts);
   read_times(members, job);
-  if (const auto priority = members.take("priority")) {
-    job.priority = priority->integer(-1'000'000, 1'000'000);
-  }
-  if (const auto labels = members.take("labels")) job.labels = labels->texts_by_name();
-  if (const auto options = members.take("engine_options")) {
-    job.engine_options = read_engine_options(*options);
-  }
+  read_engine_fields(members, job);
   if (const auto form = members.take("form")) job.form = read_form(*form);
   if (const auto text = members.take("document")) job.document = text->text();
   if (!roles) {

@@ -128,7 +128,7 @@ auto read_if_it_exists(const std::string& path, Decode decode)
 Submission completed(const NewJob& job) {
   Submission submission = job.submission;
   submission.name = job.job.name;
-  submission.roles = role_sizes(job.job);
+  submission.roles = role_records(job.job);
   submission.submitted_at = wall_time_now();
   submission.launcher = this_process();
   submission.host = submission.launcher->machine.host;

@@ -77,7 +77,8 @@ TEST(JobFolderTest, ANewFolderHasTheJobTheSubmissionAndTheSecret) {
   EXPECT_EQ(submission.name, "MNIST");
   EXPECT_EQ(submission.runner, "local");
   EXPECT_EQ(submission.directory, "/home/ann");
-  EXPECT_THAT(submission.roles, ElementsAre(RoleSize{"master", 1, 2}, RoleSize{"worker", 3, 1}));
+  EXPECT_THAT(submission.roles,
+              ElementsAre(RoleRecord{"master", 1, 2}, RoleRecord{"worker", 3, 1}));
   EXPECT_EQ(submission.launcher, this_process());
   EXPECT_FALSE(submission.user.empty());
   EXPECT_LT(std::chrono::abs(wall_time_now() - submission.submitted_at), std::chrono::hours(1));

@@ -32,7 +32,7 @@ std::optional<WallTime> end_of_job(const JobRecords& records, const JobStatus& s
 
 int most_nodes(const Submission& submission) {
   int nodes = 0;
-  for (const RoleSize& role : submission.roles) nodes += role.nodes;
+  for (const RoleRecord& role : submission.roles) nodes += role.nodes;
   return nodes;
 }
 

@@ -30,10 +30,10 @@ struct RankPlace {
   bool has_others = false;  // its node has several ranks
 };
 
-std::vector<RankPlace> places_of(const std::vector<RoleSize>& roles) {
+std::vector<RankPlace> places_of(const std::vector<RoleRecord>& roles) {
   std::vector<RankPlace> places;
   Rank node = 0;
-  for (const RoleSize& role : roles) {
+  for (const RoleRecord& role : roles) {
     for (int index = 0; index < role.nodes; ++index, ++node) {
       for (int local = 0; local < role.ranks_per_node; ++local) {
         places.push_back({.rank = static_cast<Rank>(places.size()),

@@ -9,6 +9,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
+#include "peal/launch/jobs/node_json.h"
 
 namespace peal::launch::jobs {
 namespace {
@@ -126,19 +127,6 @@ LauncherProcess launcher_of(const Json& object) {
           .start_time = number_of<std::uint64_t>(object, "start_time")};
 }
 
-Json json_of(const NodeStatus& node) {
-  Json json = {{"role", node.role},
-               {"index", node.index},
-               {"state", name_of(node.state)},
-               {"engine_state", node.engine_state},
-               {"reason", node.reason},
-               {"attempt", node.attempt},
-               {"engine_name", node.engine_name},
-               {"host", node.host}};
-  if (node.exit_code) json["exit_code"] = *node.exit_code;
-  return json;
-}
-
 NodeStatus node_of(const Json& object) {
   NodeStatus node{.role = text_of(object, "role"),
                   .index = number_of<int>(object, "index"),
@@ -153,14 +141,15 @@ NodeStatus node_of(const Json& object) {
 
 Json json_of(const std::vector<NodeStatus>& nodes) {
   Json list = Json::array();
-  for (const NodeStatus& node : nodes) list.push_back(json_of(node));
+  for (const NodeStatus& node : nodes) list.push_back(jobs::json_of(node));
   return list;
 }
 
-RoleSize role_of(const Json& object) {
-  RoleSize role{.name = text_of(object, "name"),
-                .nodes = number_of<int>(object, "nodes"),
-                .ranks_per_node = number_of<int>(object, "ranks_per_node")};
+RoleRecord role_of(const Json& object) {
+  RoleRecord role{.name = text_of(object, "name"),
+                  .nodes = number_of<int>(object, "nodes"),
+                  .ranks_per_node = number_of<int>(object, "ranks_per_node")};
+  if (has(object, "image")) role.image = text_of(object, "image");
   const bool is_legal = role.nodes >= 1 && role.ranks_per_node >= 1 &&
                         role.nodes <= kMostJobNodes && role.ranks_per_node <= kMostJobRanks;
   if (!is_legal) throw Damage{fmt::format("role {} has an impossible size", printable(role.name))};
@@ -204,19 +193,34 @@ WallTime wall_time_now() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
-std::vector<RoleSize> role_sizes(const Job& job) {
-  std::vector<RoleSize> sizes;
+std::vector<RoleRecord> role_records(const Job& job) {
+  std::vector<RoleRecord> roles;
   for (const Role& role : job.roles) {
-    sizes.push_back({role.name, role.nodes.most, role.ranks_per_node});
+    roles.push_back({role.name, role.nodes.most, role.ranks_per_node, role.image});
   }
-  return sizes;
+  return roles;
+}
+
+Json json_of(const NodeStatus& node) {
+  Json json = {{"role", node.role},
+               {"index", node.index},
+               {"state", name_of(node.state)},
+               {"engine_state", node.engine_state},
+               {"reason", node.reason},
+               {"attempt", node.attempt},
+               {"engine_name", node.engine_name},
+               {"host", node.host}};
+  json["exit_code"] = node.exit_code ? Json(*node.exit_code) : Json();
+  return json;
 }
 
 std::string encode(const Submission& submission) {
   Json roles = Json::array();
-  for (const RoleSize& role : submission.roles) {
-    roles.push_back(
-        {{"name", role.name}, {"nodes", role.nodes}, {"ranks_per_node", role.ranks_per_node}});
+  for (const RoleRecord& role : submission.roles) {
+    roles.push_back({{"name", role.name},
+                     {"nodes", role.nodes},
+                     {"ranks_per_node", role.ranks_per_node},
+                     {"image", role.image}});
   }
   Json json = {{"id", submission.id},
                {"name", submission.name},

@@ -18,14 +18,15 @@ namespace peal::launch::jobs {
 using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
 WallTime wall_time_now();
 
-/// How many nodes a role has at most, for the numbers of ranks.
-struct RoleSize {
+/// What the commands for a submitted job show of a role, and need for its numbers of ranks.
+struct RoleRecord {
   std::string name{};
-  int nodes = 1;
+  int nodes = 1;  // at most
   int ranks_per_node = 1;
-  friend bool operator==(const RoleSize&, const RoleSize&) = default;
+  std::string image{};  // empty: no container
+  friend bool operator==(const RoleRecord&, const RoleRecord&) = default;
 };
-std::vector<RoleSize> role_sizes(const Job& job);
+std::vector<RoleRecord> role_records(const Job& job);
 
 /// submitted.json: what `peal submit` knows.
 struct Submission {
@@ -35,7 +36,7 @@ struct Submission {
   /// What the runner needs for later calls: for Kubernetes, the arguments of kubectl.
   std::vector<std::string> runner_options{};
   std::string engine_id{};  // the engine's name for the job: the number in Slurm
-  std::vector<RoleSize> roles{};
+  std::vector<RoleRecord> roles{};
   WallTime submitted_at{};
   std::string host{};       // of the submission
   std::string user{};       // of the submission

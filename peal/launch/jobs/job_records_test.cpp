@@ -40,7 +40,7 @@ Submission submission() {
           .runner = "slurm",
           .runner_options = {"--partition=gpu", ""},
           .engine_id = "4711",
-          .roles = {{"master", 1, 2}, {"worker", 3, 1}},
+          .roles = {{"master", 1, 2, "debian:12"}, {"worker", 3, 1}},
           .submitted_at = WallTime(std::chrono::milliseconds(1'795'859'440'123)),
           .host = "login1",
           .user = "ann",

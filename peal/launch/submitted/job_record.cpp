@@ -160,7 +160,7 @@ void JobRecord::finish(jobs::JobEnd end) {
     node.state = JobState::kCancelled;  // nothing has started there
   }
   if (was_warned_ && end.state == JobState::kSucceeded) {
-    end.reason = "its ranks stopped by themselves, warned before its time limit";
+    end.reason = "its ranks ended after the warning before its time limit";
   }
   end.nodes = state_.nodes;
   end.attempts = state_.attempt + 1;
