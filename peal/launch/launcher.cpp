@@ -226,6 +226,7 @@ void Launch::handle(const GuardEvent& event) {
       return rank_ended(event);
     case GuardEvent::Kind::kLost:
       return rank_lost(event.rank);
+    case GuardEvent::Kind::kAfterEnd:
     case GuardEvent::Kind::kGone:
       return;
   }

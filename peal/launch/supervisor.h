@@ -62,7 +62,8 @@ class Supervisor final {
   static constexpr std::size_t kEntries = 2;
   /// Handles signals, and then events: if a signal to the whole job ended a process, the process
   /// has not failed. Also begins to stop the processes when their time to fail by themselves is
-  /// over. `entries`: those of add_to after poll. `handler` gets all events but kGone.
+  /// over. `entries`: those of add_to after poll. `handler` gets all events but kGone
+  /// and kAfterEnd.
   void handle(std::span<const pollfd> entries,
               const std::function<void(const GuardEvent&)>& handler);
 
@@ -97,6 +98,7 @@ class Supervisor final {
   Intervention intervention_;
   TimePoint stopping_from_ = TimePoint::max();  // the end of kFailing
   TimePoint killing_from_ = TimePoint::max();
+  std::set<pid_t> after_ends_;             // processes of RankCommand::after_end
   const std::set<pid_t> children_before_;  // of the program, with their descendants
   const OrphanAdoption adoption_;
   SignalReader signals_;
