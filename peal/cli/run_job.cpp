@@ -14,6 +14,8 @@
 #include "peal/cli/run_attempts.h"
 #include "peal/cli/say.h"
 #include "peal/launch/agents/elastic_guard.h"
+#include "peal/launch/agents/run_on_hosts.h"
+#include "peal/launch/attempt_loop.h"
 #include "peal/launch/dump_place.h"
 #include "peal/launch/elastic/round_records.h"
 #include "peal/launch/elastic/run_elastic.h"
@@ -62,6 +64,10 @@ int run_elastic(const RunRequest& request, const launch::Variables& inherited) {
   }
   report.post_mortem = launch::examine(report, flights.place(), job.id, options);
   say(launch::describe(report));
+  if (launch::agents::is_preempted(agents)) {
+    say(fmt::format("peal: {}\n", launch::kPreempted));
+    return launch::await_preemption([] { return 0; });
+  }
   return launch::exit_code(report);
 }
 

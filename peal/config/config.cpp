@@ -191,7 +191,9 @@ const std::array kVariables = {
         [](const Config& c) -> std::string { return c.verify ? "1" : "0"; }},
     Variable{"PEAL_TIMEOUT",
              "seconds, as in 300 or 0.5",
-             "How long rendezvous, connection and each operation may take.",
+             "How long rendezvous, connection and each operation may take. Groups of "
+             "torch.distributed have a timeout of their own: timeout= of init_process_group, or 30 "
+             "minutes.",
              [](std::string_view text, Config& c) { c.timeout = parse_seconds(text); },
              [](const Config& c) { return print_seconds(c.timeout); }},
     Variable{"PEAL_HEARTBEAT",

@@ -16,10 +16,10 @@ namespace peal::launch {
 namespace {
 
 /// Returns the exit code of a job that must end; 0: the pause is over.
-int pause_until(TimePoint until, AttemptedJob& job) {
+int pause_until(TimePoint until, const std::function<int()>& look) {
   SignalReader signals;
   while (true) {
-    if (const int code = job.look(); code != 0) return code;
+    if (const int code = look(); code != 0) return code;
     const auto left = Deadline(until).left();
     if (left.count() == 0) return 0;
     pollfd entry{signals.fd(), POLLIN, 0};
@@ -55,31 +55,25 @@ AttemptEnd end_of(const LaunchReport& report) {
   return end;
 }
 
-namespace {
-
-/// An engine counts a job that ends by itself as complete, and does not start it again.
-int await_end(AttemptedJob& job) {
-  job.tell(
-      "Slurm preempts the job; all ranks have ended, and the launcher waits until Slurm ends it");
+int await_preemption(const std::function<int()>& look) {
   constexpr std::chrono::hours kLong{24};
   while (true) {
-    if (const int code = pause_until(Clock::now() + kLong, job); code != 0) return code;
+    if (const int code = pause_until(Clock::now() + kLong, look); code != 0) return code;
   }
 }
-
-}  // namespace
 
 int run_attempts(AttemptState state,
                  const AttemptRules& rules,
                  const RoomFor& room,
                  AttemptedJob& job) {
   std::mt19937_64 random{std::random_device{}()};
+  const auto look = [&] { return job.look(); };
   int exit_code = 0;
   int number = 0;
   while (true) {
     const auto decision = next_attempt(Clock::now(), state, rules, room);
     if (const auto* pause = std::get_if<Pause>(&decision)) {
-      if (const int code = pause_until(pause->until, job); code != 0) return code;
+      if (const int code = pause_until(pause->until, look); code != 0) return code;
       continue;
     }
     if (const auto* end = std::get_if<GiveUp>(&decision)) {
@@ -88,7 +82,10 @@ int run_attempts(AttemptState state,
     }
     const AttemptEnd end = job.run(std::get<BeginAttempt>(decision), number);
     exit_code = end.exit_code;
-    if (end.next == AfterAttempt::kAwaitEnd) return await_end(job);
+    if (end.next == AfterAttempt::kAwaitEnd) {
+      job.tell(kPreempted);
+      return await_preemption(look);
+    }
     bar(end, rules, random, state);
     if (end.next == AfterAttempt::kRetry) continue;
     if (end.next == AfterAttempt::kEnd || !may_restart(state, rules)) return exit_code;

@@ -2,6 +2,7 @@
 // them. Called by `peal run`, and by the launcher of a submitted job.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,15 @@ class AttemptedJob {
   /// job must end; 0: it goes on.
   virtual int look() { return 0; }
 };
+
+/// What the launcher of a preempted job says when all ranks have ended (allocation_end.h).
+inline constexpr const char* kPreempted =
+    "Slurm preempts the job; all ranks have ended, and the launcher waits until Slurm ends it";
+
+/// Slurm counts a job that ends by itself as complete, and does not start it again. So the launcher
+/// of a preempted job waits until a signal n ends it: returns 128 + n. Or until `look` returns an
+/// exit code other than 0. Calls `look` every kLookEvery.
+int await_preemption(const std::function<int()>& look);
 
 /// Returns the exit code of the last attempt; 128 + n if signal n arrived during a wait. Uses the
 /// signals of this process between attempts (signals.h).

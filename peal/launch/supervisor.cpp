@@ -80,7 +80,17 @@ void Supervisor::handle_signals() {
   }
 }
 
+/// Not a second Ctrl-C: a user may press it at once.
+bool Supervisor::is_repeated(const SignalReader::Taken& taken, TimePoint now) const {
+  return taken.origin == SignalOrigin::kProcess && taken.signal == last_request_ &&
+         now < last_request_at_ + kOneRequest;
+}
+
 void Supervisor::end_by_signal(SignalReader::Taken taken) {
+  const TimePoint now = Clock::now();
+  if (is_repeated(taken, now)) return;
+  last_request_ = taken.signal;
+  last_request_at_ = now;
   switch (stage_) {
     case Stage::kRunning:
       intervention_.signal = taken.signal;

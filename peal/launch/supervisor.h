@@ -23,6 +23,9 @@ namespace peal::launch {
 /// Must be longer than ~ProcessGroup delays an exception (a second, and 200 ms for its last
 /// messages), since a rank prints its error only after that. Costs time only if a process lingers.
 inline constexpr Timeout kOwnEnds{3000};
+/// The same signal from a process counts once in this time, because timeout(1) sends it to its
+/// child and then to the child's whole process group.
+inline constexpr Timeout kOneRequest{1000};
 /// How long the outputs may stay open and silent after all processes have ended.
 inline constexpr Timeout kLastOutput{1000};
 
@@ -89,6 +92,7 @@ class Supervisor final {
  private:
   void note_stop();
   void handle_signals();
+  bool is_repeated(const SignalReader::Taken& taken, TimePoint now) const;
   void end_by_signal(SignalReader::Taken taken);
   void kill_at_once(int signal);
   void guard_is_lost();
@@ -98,6 +102,8 @@ class Supervisor final {
   Intervention intervention_;
   TimePoint stopping_from_ = TimePoint::max();  // the end of kFailing
   TimePoint killing_from_ = TimePoint::max();
+  int last_request_ = 0;  // the signal; 0: none
+  TimePoint last_request_at_{};
   std::set<pid_t> after_ends_;             // processes of RankCommand::after_end
   const std::set<pid_t> children_before_;  // of the program, with their descendants
   const OrphanAdoption adoption_;

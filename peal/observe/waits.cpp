@@ -122,6 +122,24 @@ Diagnosis stuck(const JobView& job, Rank waiter) {
                   operation_text(flight, *job.unfinished(waiter))));
 }
 
+/// Blames a rank of the chain that a signal has stopped in its operation, wherever the others are.
+/// Nothing if all ranks of the chain are stopped: then none of them is the cause.
+std::optional<Diagnosis> stopped_in_operation(const JobView& job, const std::vector<Rank>& chain) {
+  const auto is_stopped = [&](Rank rank) { return was_stopped(job.at(rank)); };
+  const auto rank = std::ranges::find_if(chain, is_stopped);
+  if (rank == chain.end() || std::ranges::all_of(chain, is_stopped)) return std::nullopt;
+  const FlightOperation* const operation = job.unfinished(*rank);
+  if (operation == nullptr) return std::nullopt;
+  const RankView view = job.at(*rank);
+  return make_diagnosis(job,
+                        Diagnosis::Cause::kMissing,
+                        {*rank},
+                        fmt::format("rank {} did not finish {}: {}",
+                                    *rank,
+                                    operation_text(*view.flight, *operation),
+                                    process_text(view)));
+}
+
 }  // namespace
 
 std::string absence(const JobView& job, const std::vector<Rank>& missing, Rank waiter) {
@@ -152,6 +170,7 @@ std::string last_word(const JobView& job, Rank rank) {
 
 Diagnosis wait_of(const JobView& job, Rank start) {
   const Chain chain = chain_from(job, start);
+  if (auto diagnosis = stopped_in_operation(job, chain.ranks)) return *diagnosis;
   if (chain.ring) {
     const auto begin = chain.ranks.begin() + static_cast<std::ptrdiff_t>(*chain.ring);
     const std::vector<Rank> ring(begin, chain.ranks.end());

@@ -319,6 +319,22 @@ TEST(WhyTest, ARankStoppedBeforeTheRendezvousIsNamed) {
               StartsWith("Rank 1 did not reach the rendezvous: its process was stopped"));
 }
 
+TEST(WhyTest, ARankStoppedInAnOperationIsTheCauseEvenIfOthersHaveFinishedTheOperation) {
+  const RankEnd stopped = end_of(1, State::kEndedWhileStopped, 950, "was stopped by a signal");
+  const auto ahead_of = [&](FlightOf rank_1) {
+    return diagnosis_of({fails(0, 2, 900, ErrorKind::kTimeout), rank_1}, {stopped});
+  };
+  for (const Diagnosis& why : {ahead_of(FlightOf(1, 2).did(kAllReduce, 10, 0)),
+                               ahead_of(FlightOf(1, 2).did(kAllReduce, 10, 0).waited(5, 0))}) {
+    EXPECT_EQ(why.cause, Cause::kMissing);
+    EXPECT_THAT(why.ranks, ElementsAre(1));
+    EXPECT_THAT(
+        why.sentence,
+        StartsWith("Rank 1 did not finish all_reduce #1 (sum of 10 f32) of the group world: "
+                   "its process was stopped by a signal"));
+  }
+}
+
 TEST(WhyTest, ARankKilledAfterTheTimeoutIsMissingAndNotLost) {
   const Diagnosis why =
       diagnosis_of({fails(0, 2, 900, ErrorKind::kTimeout), FlightOf(1, 2).did(kAllReduce, 10, 15)},

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
+#include <ctime>
 #include <mutex>
 
 #include "peal/system/per_process.h"
@@ -14,17 +16,33 @@ namespace {
 
 constexpr std::array kStopSignals = {SIGINT, SIGTERM};
 
-std::atomic<int> received = 0;  // a signal handler reaches nothing but globals
+constexpr std::int64_t kOneRequest = 1'000'000'000;  // nanoseconds
+
+// A signal handler reaches nothing but globals.
+std::atomic<int> received = 0;
+std::atomic<std::int64_t> received_at = 0;  // nanoseconds; 0: none was received
 std::atomic<pid_t> noting_process = 0;
 
+std::int64_t now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+bool is_of_terminal(const siginfo_t& info) { return info.si_code == SI_KERNEL; }
+
 /// A forked child inherits the handler. It notes signals only if it makes an object of its own.
-void note_signal(int number) {
-  ::signal(number, SIG_DFL);  // the second signal has its usual effect
+void note_signal(int number, siginfo_t* info, void* /*context*/) {
   if (::getpid() == noting_process.load(std::memory_order_relaxed)) {
-    received.store(number, std::memory_order_relaxed);
-  } else {
-    ::raise(number);  // is delivered after this handler
+    std::int64_t first = 0;
+    if (received_at.compare_exchange_strong(first, now(), std::memory_order_relaxed)) {
+      received.store(number, std::memory_order_relaxed);
+      return;
+    }
+    if (!is_of_terminal(*info) && now() - first < kOneRequest) return;
   }
+  ::signal(number, SIG_DFL);
+  ::raise(number);  // is delivered after this handler
 }
 
 /// The handlers belong to the process, and so does the number of objects that need them.
@@ -35,18 +53,24 @@ struct Handlers {
 
 constinit PerProcess<Handlers> handlers;
 
-bool is_handled_by(int number, void (*handler)(int)) {
+struct sigaction action_of(int number) {
   struct sigaction action = {};
   ::sigaction(number, nullptr, &action);
-  return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == handler;
+  return action;
 }
 
 void note(int number) {
-  if (!is_handled_by(number, SIG_DFL)) return;
+  const struct sigaction before = action_of(number);
+  if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) return;
   struct sigaction action = {};
-  action.sa_handler = note_signal;
-  action.sa_flags = SA_RESTART;
+  action.sa_sigaction = note_signal;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
   ::sigaction(number, &action, nullptr);
+}
+
+bool is_noted(int number) {
+  const struct sigaction action = action_of(number);
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == note_signal;
 }
 
 }  // namespace
@@ -56,6 +80,7 @@ StopSignals::StopSignals() {
   const std::lock_guard lock(all.mutex);
   if (all.users++ > 0) return;
   received.store(0, std::memory_order_relaxed);
+  received_at.store(0, std::memory_order_relaxed);
   noting_process.store(::getpid(), std::memory_order_relaxed);
   for (const int number : kStopSignals) note(number);
 }
@@ -66,7 +91,7 @@ StopSignals::~StopSignals() {
   const std::lock_guard lock(all.mutex);
   if (--all.users > 0) return;
   for (const int number : kStopSignals) {
-    if (is_handled_by(number, note_signal)) ::signal(number, SIG_DFL);
+    if (is_noted(number)) ::signal(number, SIG_DFL);
   }
 }
 

@@ -5,8 +5,9 @@
 
 namespace peal {
 
-/// While an object lives, the process notes the number of the last SIGINT or SIGTERM. A second
-/// signal of the same number has the default effect: it ends the process. The first of several
+/// While an object lives, the process notes the number of the first SIGINT or SIGTERM. A second one
+/// has the default effect: it ends the process. Signals of processes count once in a second,
+/// because timeout(1) sends each twice; a second Ctrl-C counts at once. The first of several
 /// objects clears the number. The last restores the default effect.
 ///
 /// A signal that the program ignores or handles itself keeps its effect. A forked child, such as a

@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -82,11 +84,19 @@ TEST(StopSignalsTest, AForkedChildNotesSignalsForAnObjectOfItsOwn) {
   EXPECT_EQ(signals.number(), 0);
 }
 
+TEST(StopSignalsTest, SignalsOfTimeoutCountOnce) {
+  const StopSignals signals;
+  ::raise(SIGTERM);
+  ::raise(SIGTERM);
+  EXPECT_EQ(signals.number(), SIGTERM);
+}
+
 TEST(StopSignalsDeathTest, ASecondSignalEndsTheProcess) {
   EXPECT_EXIT(
       {
         const StopSignals signals;
         ::raise(SIGTERM);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1100));
         ::raise(SIGTERM);
       },
       ::testing::KilledBySignal(SIGTERM),

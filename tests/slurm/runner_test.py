@@ -158,6 +158,12 @@ class Runner(JobTest):
         cancelled = self.submit_nodes(f"echo step 3; exec sleep {LONG}", nodes=1, restarts=3, **partition["cancelled"])
         for job, ranks in (requeued, 2), (cancelled, 1):
             wait_until(lambda: self.logs(job).count("step 3") == ranks, "training")
+        out = self.path("out")
+        script = self.path("script.sh")
+        script.write_text(f'#!/bin/sh\nexec "$PEAL" run --launcher slurm --np 1:1 sh -c "echo step 3; exec sleep {LONG}"\n')
+        self.of_slurm("env", f"PEAL={jobs.PEAL}", "sbatch", "--partition=cancelled", "--nodes=1", "--ntasks=1",
+                      f"--output={out}".replace("%", "%%"), script)
+        wait_until(lambda: out.exists() and "step 3" in out.read_text(), "training: the elastic job")
         preemptor = self.cluster.popen(["srun", "--quiet", "--nodes=3", "--exclusive", "true"])
         status = self.await_state(cancelled, "failed")
         self.assertEqual((status["engine_state"], status["cause"]), ("PREEMPTED", "host_lost"), status)
@@ -166,6 +172,7 @@ class Runner(JobTest):
         wait_until(lambda: self.has_succeeded_without_the_wait(requeued), "succeeded")
         for job in requeued, cancelled:
             self.assertIn("Slurm preempts the job", (self.jobs / job / "launcher.log").read_text())
+        self.assertIn("Slurm preempts the job", out.read_text())
         before, after = (re.findall(r"ends after step (\d+)", self.logs(requeued, "--attempt", number)) for number in "01")
         self.assertEqual((len(before), len(set(before)), len(after), len(set(after))), (2, 1, 2, 1))
         self.assertEqual(int(after[0]), int(before[0]) + 2)

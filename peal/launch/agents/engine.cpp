@@ -72,15 +72,15 @@ std::string_view mpi_meaning(const std::string& output) {
   return found == kMpiReasons.end() ? "" : found->meaning;
 }
 
-std::string_view ssh_meaning(const std::string& output) {
+/// The meaning, and the line of ssh; empty if the output has no known reason.
+std::string ssh_problem(const std::string& output) {
   for (const SshReason& reason : kSshReasons) {
-    if (output.find(reason.line) != std::string::npos) return reason.meaning;
+    const auto found = output.find(reason.line);
+    if (found == std::string::npos) continue;
+    const std::string line = last_line(output.substr(0, output.find('\n', found)));
+    return fmt::format("{} ({})", reason.meaning, line);
   }
   return "";
-}
-
-std::string in_brackets(const std::string& text) {
-  return text.empty() ? "" : fmt::format(" ({})", text);
 }
 
 }  // namespace
@@ -162,7 +162,6 @@ std::string last_words(const std::string& output) {
 }
 
 std::string start_problem(const EngineOptions& options, int status, const std::string& output) {
-  const std::string line = last_line(output);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound &&
       output.find("shared libraries") == std::string::npos) {
     return fmt::format(
@@ -176,9 +175,7 @@ std::string start_problem(const EngineOptions& options, int status, const std::s
     return std::string(mpi_meaning(output));
   }
   if (options.engine == Engine::kSsh || options.engine == Engine::kMpi) {
-    if (const auto meaning = ssh_meaning(output); !meaning.empty()) {
-      return fmt::format("{}{}", meaning, in_brackets(line));
-    }
+    if (std::string problem = ssh_problem(output); !problem.empty()) return problem;
   }
   return fmt::format(
       "{} {}{}", program_of(options.engine), describe_wait_status(status), last_words(output));
