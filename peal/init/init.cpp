@@ -12,6 +12,7 @@
 #include "peal/config/config.h"
 #include "peal/config/environment.h"
 #include "peal/config/launch_mark.h"
+#include "peal/config/stop_flag_path.h"
 #include "peal/init/connector.h"
 #include "peal/init/own_job.h"
 #include "peal/init/recording.h"
@@ -95,8 +96,7 @@ ProcessGroupPtr join(const InitOptions& options,
   };
   return std::make_shared<ProcessGroup>(
       native::make_backend(std::move(native), deadline, options.interrupt),
-      ProcessGroup::Options{.timeout = config.timeout,
-                            .stop_flag = environment(kStopFlagVariable).value_or("")});
+      ProcessGroup::Options{.timeout = config.timeout, .stop_flag = stop_flag_path(environment)});
 }
 
 }  // namespace

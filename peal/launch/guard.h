@@ -58,8 +58,6 @@ class Guard {
   virtual void start(const RankCommand& command, const StandardFiles& files) = 0;
   /// Sends a signal to the process group of one process, if it still runs.
   virtual void signal(Rank rank, int signal) = 0;
-  /// Runs RankCommand::after_end of all processes, if the guard was killed and they have ended.
-  virtual void run_after_ends() {}
   /// After a kLost event: why the host of the rank is lost.
   virtual std::string why_lost(Rank rank) const = 0;
 };

@@ -19,6 +19,7 @@ namespace peal::launch {
 struct GuardEvent {
   enum class Kind : std::int32_t {
     kNotStarted,  // rank, value: errno
+    kAfterEnd,    // rank, pid: of RankCommand::after_end, which also outlives the guard
     kStopped,     // rank, pid: the process was stopped by a signal when the launcher ended it
     kEnded,       // rank, pid, value: as waitpid(2) gives it
     kLost,        // rank: its host was lost; the rank may still run there

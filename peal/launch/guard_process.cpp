@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "peal/launch/start_process.h"
 #include "peal/net/socket.h"
 #include "peal/system/memory_kills.h"
+#include "peal/system/pipe.h"
 
 namespace peal::launch {
 namespace {
@@ -34,7 +36,11 @@ constexpr Timeout kGuardKillingLimit{5000};
 /// The same, while commands after the end of ranks run.
 constexpr Timeout kAfterEndLimit{60'000};
 
+std::string flag_name(Rank rank) { return fmt::format("rank-{}", rank); }
+
 }  // namespace
+
+std::string stop_flags_prefix() { return fmt::format("peal-stop-{}.", ::geteuid()); }
 
 GuardProcess::GuardProcess(const GuardDuty& duty) : duty_(duty), memory_kills_(memory_kills()) {
   sigset_t set;
@@ -85,33 +91,59 @@ void GuardProcess::start_ranks() {
 std::optional<StopFlag> GuardProcess::make_stop_flag(RankCommand& command) {
   command.environment.erase(kStopFlagVariable);  // set by an outer launcher
   try {
-    if (!stop_flags_) stop_flags_.emplace(fmt::format("peal-stop-{}.", ::geteuid()));
-    const std::string path = stop_flags_->path() / fmt::format("rank-{}", command.rank);
+    if (!stop_flags_) stop_flags_.emplace(stop_flags_prefix());
+    const std::string path = stop_flags_->path() / flag_name(command.rank);
     StopFlag flag = StopFlag::create(path);
     if (request_) flag.set(*request_);
     command.environment[kStopFlagVariable] = path;
     return flag;
-  } catch (const Error&) {
+  } catch (const std::exception&) {  // also of std::filesystem
+    remove_stop_flag(command.rank);
     return std::nullopt;
   }
+}
+
+/// After the end of the rank: an elastic job starts any number of processes.
+void GuardProcess::remove_stop_flag(Rank rank) const {
+  if (stop_flags_) ::unlink((stop_flags_->path() / flag_name(rank)).c_str());
 }
 
 bool GuardProcess::start(RankCommand command, Placement placement, const RankFunction& function) {
   std::optional<StopFlag> stop_flag = make_stop_flag(command);
   placement.closed.insert(placement.closed.end(),
                           {null_.get(), child_news_.get(), duty_.orders, duty_.events});
-  const StartedProcess started = start_process(command, placement, function);
-  if (started.error != 0) {
-    tell({.kind = GuardEvent::Kind::kNotStarted, .rank = command.rank, .value = started.error});
+  Started started{.stop_flag = std::move(stop_flag), .command = std::move(command)};
+  const Rank rank = started.command.rank;
+  int error = start_after_end_of(started);
+  if (error == 0) {
+    const StartedProcess process = start_process(started.command, placement, function);
+    error = process.error;
+    started.pid = process.pid;
+  }
+  if (error != 0) {
+    remove_stop_flag(rank);
+    tell({.kind = GuardEvent::Kind::kNotStarted, .rank = rank, .value = error});
     return false;
   }
   const bool at_terminal = placement.group != 0;
-  ranks_[command.rank] = {.pid = started.pid,
-                          .target = at_terminal ? started.pid : -started.pid,
-                          .stop_flag = std::move(stop_flag)};
-  if (!command.after_end.empty()) ranks_[command.rank].end = command;
+  started.target = at_terminal ? started.pid : -started.pid;
+  ranks_[rank] = std::move(started);
   children_ = Children::kSome;
   return true;
+}
+
+/// Returns 0 or errno.
+int GuardProcess::start_after_end_of(Started& started) {
+  if (started.command.after_end.empty()) return 0;
+  std::optional<Pipe> pipe = try_make_pipe();
+  if (!pipe) return errno;
+  const StartedProcess process = start_after_end(started.command, pipe->reader.get(), null_.get());
+  if (process.error != 0) return process.error;
+  after_ends_.insert(process.pid);
+  tell({.kind = GuardEvent::Kind::kAfterEnd, .rank = started.command.rank, .pid = process.pid});
+  started.after_end = process.pid;
+  started.running = std::move(pipe->writer);
+  return 0;
 }
 
 /// Throws if the launcher ends before the order is whole.
@@ -144,14 +176,14 @@ void GuardProcess::reap() {
         std::ranges::find_if(ranks_, [&](const auto& entry) { return entry.second.pid == pid; });
     after_ends_.erase(pid);
     if (rank == ranks_.end()) continue;  // a process that a rank has left
+    remove_stop_flag(rank->first);
     tell(describe_end(rank->first, pid, status));
     // While other ranks run, leftover processes of this rank end with its process group.
     if (waits_for_ranks()) ::kill(-pid, SIGTERM);
-    const Started started = std::move(rank->second);
+    Started ended = std::move(rank->second);
     ranks_.erase(rank);
-    if (started.end.after_end.empty()) continue;
-    const StartedProcess after = start_after_end(started.end, null_.get());
-    if (after.error == 0) after_ends_.insert(after.pid);
+    const bool was_killed = !after_ends_.contains(ended.after_end);
+    if (was_killed) start_after_end_of(ended);
   }
   children_ = pid < 0 && errno == ECHILD ? Children::kNone : Children::kSome;
 }

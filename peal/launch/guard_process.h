@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "peal/base/clock.h"
@@ -41,6 +42,9 @@ struct GuardDuty {
   Starts starts = Starts::kAtOnce;
 };
 
+/// How the names of the folders of stop flags begin. A folder remains only if the guard was killed.
+std::string stop_flags_prefix();
+
 class GuardProcess final {
  public:
   explicit GuardProcess(const GuardDuty& duty);
@@ -53,7 +57,9 @@ class GuardProcess final {
     pid_t pid = -1;
     pid_t target = 0;  // for kill(2): its group, or the process if it is in the terminal's group
     std::optional<StopFlag> stop_flag{};
-    RankCommand end{};  // its after_end and environment, if there is a command after the end
+    RankCommand command{};
+    Fd running{};          // closed after the end of the rank: the stdin of its command after_end
+    pid_t after_end = -1;  // the process of this command
   };
 
   void start_ranks();
@@ -71,7 +77,9 @@ class GuardProcess final {
   void tell_stopped() const;
   void pass_on(int signal, SignalOrigin origin) const;
   void stop(const GuardOrder& order);
+  int start_after_end_of(Started& started);
   std::optional<StopFlag> make_stop_flag(RankCommand& command);
+  void remove_stop_flag(Rank rank) const;
   void set_stop_flags(int signal);
   void signal_one(Rank rank, int signal) const;
   void end_by(TimePoint deadline);

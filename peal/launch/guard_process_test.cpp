@@ -102,11 +102,11 @@ TEST_F(GuardProcessTest, AnEventReportsHowARankEnded) {
   EXPECT_EQ(events[1].value, 0);
 }
 
-/// A rank whose command after the end makes this file, some time after the start.
+/// A rank whose command after the end makes this file, some time after the end.
 RankCommand rank_with_after_end(const std::string& script, const std::string& file) {
   RankCommand rank = shell_rank(0, script);
   rank.environment["MADE"] = file;
-  rank.after_end = {"/bin/sh", "-c", "sleep 0.3; echo done > $MADE"};
+  rank.after_end = {"/bin/sh", "-c", "cat; sleep 0.3; echo done > $MADE"};
   return rank;
 }
 

@@ -10,12 +10,10 @@
 #include <span>
 #include <utility>
 
-#include "peal/config/config.h"
-#include "peal/config/environment.h"
 #include "peal/launch/flights.h"
+#include "peal/launch/outer_stop_flag.h"
 #include "peal/launch/outputs.h"
 #include "peal/launch/supervisor.h"
-#include "peal/system/stop_flag.h"
 
 namespace peal::launch {
 namespace {
@@ -31,11 +29,6 @@ GuardDuty duty_of(const LaunchOptions& options,
       .terminal_group = ::isatty(STDIN_FILENO) != 0 ? ::getpgrp() : 0,
       .grace = options.grace,
   };
-}
-
-std::optional<StopFlag> outer_stop_flag() {
-  const auto path = process_environment()(kStopFlagVariable);
-  return path ? StopFlag::open(*path) : std::nullopt;
 }
 
 /// One launch: waits for signals, for the guard's events and for output, and reacts.
@@ -226,6 +219,7 @@ void Launch::handle(const GuardEvent& event) {
       return rank_ended(event);
     case GuardEvent::Kind::kLost:
       return rank_lost(event.rank);
+    case GuardEvent::Kind::kAfterEnd:
     case GuardEvent::Kind::kGone:
       return;
   }

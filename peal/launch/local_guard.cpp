@@ -5,10 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <exception>
-#include <iterator>
 #include <utility>
 
 #include "peal/base/error.h"
@@ -17,6 +15,7 @@
 #include "peal/launch/process_tree.h"
 #include "peal/net/socket.h"
 #include "peal/system/pipe.h"
+#include "peal/system/private_folder.h"
 
 namespace peal::launch {
 namespace {
@@ -63,9 +62,6 @@ RankFunction with_name(const ProcessName& name, const RankFunction& function) {
 }  // namespace
 
 LocalGuard::LocalGuard(GuardDuty duty) {
-  std::ranges::copy_if(duty.ranks,
-                       std::back_inserter(with_after_end_),
-                       [](const RankCommand& rank) { return !rank.after_end.empty(); });
   net::SocketPair orders = net::make_socket_pair();
   Pipe events = make_guard_pipe();
   duty.orders = orders.b.get();
@@ -83,8 +79,10 @@ LocalGuard::LocalGuard(GuardDuty duty) {
 
 LocalGuard::~LocalGuard() {
   orders_.reset();
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  int status = -1;  // unknown if the loss of the guard was noticed
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
+  if (status != 0) remove_folders_of_ended_processes(stop_flags_prefix(), folder_of_the_system());
 }
 
 std::optional<GuardEvent> LocalGuard::try_next() {
@@ -115,22 +113,7 @@ void LocalGuard::signal(Rank rank, int signal) {
   order({.kind = GuardOrder::Kind::kSignal, .signal = signal, .rank = rank});
 }
 
-void LocalGuard::run_after_ends() {
-  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  std::vector<pid_t> started;
-  for (const RankCommand& rank : with_after_end_) {
-    if (const auto after = start_after_end(rank, null.get()); after.error == 0) {
-      started.push_back(after.pid);
-    }
-  }
-  for (const pid_t pid : started) {
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-}
-
 void LocalGuard::start(const RankCommand& command, const StandardFiles& files) {
-  if (!command.after_end.empty()) with_after_end_.push_back(command);
   const std::string bytes = encode(command);
   std::vector<int> descriptors = {files.out, files.err};
   if (files.in >= 0) descriptors.push_back(files.in);

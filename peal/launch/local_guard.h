@@ -33,7 +33,6 @@ class LocalGuard final : public Guard {
   /// Needs Starts::kAlsoLater. The host does not count.
   void start(const RankCommand& command, const StandardFiles& files) override;
   void signal(Rank rank, int signal) override;
-  void run_after_ends() override;
   std::string why_lost(Rank /*rank*/) const override { return ""; }  // no such event occurs
 
  private:
@@ -43,7 +42,6 @@ class LocalGuard final : public Guard {
   Fd events_;
   pid_t pid_ = -1;
   bool ended_ = false;
-  std::vector<RankCommand> with_after_end_;
 };
 
 }  // namespace peal::launch

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -134,6 +135,83 @@ TEST(GuardLifeTest, NoRankOutlivesTheLauncher) {
     ASSERT_EQ(::read(output.reader.get(), &c, 1), 1);
   }
   EXPECT_TRUE(descendants_of(::getpid()).empty());
+}
+
+/// The files of stop flags, with their folders.
+class StopFlagFilesTest : public LocalGuardTest {
+ protected:
+  StopFlagFilesTest() {
+    start(0, "echo $PEAL_STOP_FLAG; exec sleep 100");
+    first_ = line();
+  }
+
+  std::string first_;
+};
+
+TEST_F(StopFlagFilesTest, TheFileOfARankEndsWithTheRank) {
+  start(1, "echo $PEAL_STOP_FLAG; exec sleep 100");
+  const std::string second = line();
+  ASSERT_TRUE(std::filesystem::exists(first_) && std::filesystem::exists(second));
+  guard_.signal(0, SIGKILL);
+  EXPECT_EQ(next_event().kind, GuardEvent::Kind::kEnded);
+  EXPECT_FALSE(std::filesystem::exists(first_));
+  EXPECT_TRUE(std::filesystem::exists(second));
+  start(0, "echo $PEAL_STOP_FLAG");
+  EXPECT_EQ(line(), first_);  // the number of a rank may come again
+}
+
+TEST_F(StopFlagFilesTest, NothingIsLeftWhenTheGuardEnds) {
+  ASSERT_TRUE(std::filesystem::exists(first_));
+  guard_.stop(SIGTERM, SignalOrigin::kProcess);
+  while (next_event().kind != GuardEvent::Kind::kGone) {
+  }
+  EXPECT_EQ(next_event().value, -1);  // the guard has ended
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(first_).parent_path()));
+}
+
+TEST(GuardLifeTest, NoStopFlagOutlivesAGuardThatIsKilled) {
+  const OrphanAdoption adoption;
+  std::string folder;
+  {
+    SignalReader signals;
+    LocalGuard guard(duty());
+    const peal::Pipe output = make_pipe();
+    guard.start({.rank = 0,
+                 .program = "/bin/sh",
+                 .arguments = {"sh", "-c", "printf '%s\\n' ${PEAL_STOP_FLAG%/*}; exec sleep 100"},
+                 .environment = process_variables(),
+                 .cpus = {}},
+                {output.writer.get(), output.writer.get()});
+    char c = 0;
+    while (::read(output.reader.get(), &c, 1) == 1 && c != '\n') folder += c;
+    ASSERT_TRUE(std::filesystem::exists(folder));
+    ::kill(descendants_of(::getpid()).front(), SIGKILL);
+    while (::waitpid(-1, nullptr, 0) > 0) {
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST(GuardLifeTest, TheCommandAfterTheEndOutlivesAGuardThatIsKilled) {
+  const OrphanAdoption adoption;
+  const std::string file = testing::TempDir() + "/after_guard_" + std::to_string(::getpid());
+  SignalReader signals;
+  LocalGuard guard(duty());
+  const peal::Pipe output = make_pipe();
+  RankCommand rank{.rank = 0,
+                   .program = "/bin/sh",
+                   .arguments = {"sh", "-c", "echo x; exec sleep 100"},
+                   .environment = process_variables(),
+                   .cpus = {}};
+  rank.environment["MADE"] = file;
+  rank.after_end = {"/bin/sh", "-c", "cat; echo done > $MADE"};
+  guard.start(rank, {output.writer.get(), output.writer.get()});
+  char c = 0;
+  ASSERT_EQ(::read(output.reader.get(), &c, 1), 1);
+  ::kill(descendants_of(::getpid()).front(), SIGKILL);
+  while (::waitpid(-1, nullptr, 0) > 0) {
+  }
+  EXPECT_EQ(::unlink(file.c_str()), 0);
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ struct RankCommand {
   Variables environment;               // complete
   std::vector<int> cpus;               // to bind to; empty: not bound
   std::string host = {};               // where an agent starts it; empty: this machine
-  /// A program by its path, and its arguments. Runs in the same environment after the process has
-  /// ended, however it ended. Empty: nothing runs.
+  /// A program by its path, and its arguments, for what must happen after the process has ended,
+  /// however it ended. The program starts before the process, in the same environment, so that only
+  /// a SIGKILL to both can prevent it. It must wait for the end of its stdin. Empty: nothing runs.
   std::vector<std::string> after_end = {};
   friend bool operator==(const RankCommand&, const RankCommand&) = default;
 };

@@ -71,7 +71,7 @@ int place_descriptors(const Placement& placement) {
 /// The descriptors, the CPUs, the process group and the signal mask of a rank. Runs in the child,
 /// between fork and exec: only async-signal-safe calls. Returns 0 or errno.
 int place(const CpuSet& cpus, const Placement& placement, pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::prctl(PR_SET_PDEATHSIG, placement.parent_death);
   if (::getppid() != parent) return ECANCELED;  // the parent ended before the line above
   if (::setpgid(0, placement.group) != 0) return errno;
   if (const int error = place_descriptors(placement); error != 0) return error;
@@ -159,9 +159,9 @@ StartedProcess start_process(const RankCommand& rank,
   return function ? start_function(rank, placement, function) : start_program(rank, placement);
 }
 
-StartedProcess start_after_end(const RankCommand& rank, int null) {
-  Placement placement{.in = null, .out = null, .err = null};
-  sigemptyset(&placement.mask);
+StartedProcess start_after_end(const RankCommand& rank, int in, int null) {
+  Placement placement{.in = in, .out = null, .err = null, .parent_death = 0};
+  sigfillset(&placement.mask);
   return start_program({.rank = rank.rank,
                         .program = rank.after_end.front(),
                         .arguments = rank.after_end,

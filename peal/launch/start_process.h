@@ -22,6 +22,7 @@ struct Placement {
   int err = -1;
   pid_t group = 0;               // the process group to join; 0: a new one
   sigset_t mask{};               // the signal mask of the rank
+  int parent_death = SIGKILL;    // the signal to the rank when its parent ends; 0: none
   std::vector<int> closed = {};  // closed before a function runs; a program closes them by exec
 };
 
@@ -32,14 +33,15 @@ struct StartedProcess {
 
 /// Returns when the program runs or could not be executed. With a `function`, the process is a fork
 /// of the caller and runs the function with the rank's environment. The kernel kills the process if
-/// the calling thread ends first. The caller's descriptors 0 to 2 must be open. All descriptors
-/// that a program must not inherit must be marked close-on-exec.
-/// Threads: any; with a `function` the caller has one thread, because a fork copies one thread.
+/// the calling thread ends first (`placement.parent_death`). The caller's descriptors 0 to 2 must
+/// be open. All descriptors that a program must not inherit must be marked close-on-exec. Threads:
+/// any; with a `function` the caller has one thread, because a fork copies one thread.
 StartedProcess start_process(const RankCommand& rank,
                              const Placement& placement,
                              const RankFunction& function = {});
 
-/// Starts the command `rank.after_end`, without output. The descriptor `null` is /dev/null.
-StartedProcess start_after_end(const RankCommand& rank, int null);
+/// Starts the command `rank.after_end`, which signals other than SIGKILL do not end, and the end of
+/// the caller neither. The descriptor `null` is /dev/null, for its output.
+StartedProcess start_after_end(const RankCommand& rank, int in, int null);
 
 }  // namespace peal::launch

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace peal::launch {
@@ -45,12 +46,14 @@ void Supervisor::handle(std::span<const pollfd> entries,
   if (entries[0].revents != 0) handle_signals();
   if (entries[1].revents != 0) {
     while (const auto event = guard_->try_next()) {
-      if (event->kind != GuardEvent::Kind::kGone) {
+      if (event->kind == GuardEvent::Kind::kAfterEnd) {
+        after_ends_.insert(event->pid);
+      } else if (event->kind == GuardEvent::Kind::kGone) {
+        intervention_.survivors = event->value;
+        stage_ = Stage::kGone;
+      } else {
         handler(*event);
-        continue;
       }
-      intervention_.survivors = event->value;
-      stage_ = Stage::kGone;
     }
     if (guard_->has_ended() && stage_ < Stage::kGone) guard_is_lost();
   }
@@ -115,8 +118,13 @@ void Supervisor::kill_at_once(int signal) {
 
 /// The kernel has killed the processes, and their descendants are children of the launcher now.
 void Supervisor::guard_is_lost() {
-  intervention_.survivors = kill_descendants(Deadline::after(kKillingLimit), children_before_);
-  guard_->run_after_ends();
+  std::set<pid_t> spared = children_before_;
+  spared.insert(after_ends_.begin(), after_ends_.end());
+  intervention_.survivors = kill_descendants(Deadline::after(kKillingLimit), spared);
+  for (const pid_t pid : after_ends_) {
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
   intervention_.guard_lost = true;
   stage_ = Stage::kGone;
 }

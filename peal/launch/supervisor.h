@@ -65,7 +65,8 @@ class Supervisor final {
   static constexpr std::size_t kEntries = 2;
   /// Handles signals, and then events: if a signal to the whole job ended a process, the process
   /// has not failed. Also begins to stop the processes when their time to fail by themselves is
-  /// over. `entries`: those of add_to after poll. `handler` gets all events but kGone.
+  /// over. `entries`: those of add_to after poll. `handler` gets all events but kGone
+  /// and kAfterEnd.
   void handle(std::span<const pollfd> entries,
               const std::function<void(const GuardEvent&)>& handler);
 
@@ -103,6 +104,7 @@ class Supervisor final {
   TimePoint killing_from_ = TimePoint::max();
   int last_request_ = 0;  // the signal; 0: none
   TimePoint last_request_at_{};
+  std::set<pid_t> after_ends_;             // processes of RankCommand::after_end
   const std::set<pid_t> children_before_;  // of the program, with their descendants
   const OrphanAdoption adoption_;
   SignalReader signals_;

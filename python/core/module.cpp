@@ -10,6 +10,7 @@
 
 #include "peal/config/config.h"
 #include "peal/config/environment.h"
+#include "peal/config/stop_flag_path.h"
 #include "peal/init/init.h"
 #include "peal/system/per_process.h"
 #include "peal/system/process_state.h"
@@ -42,7 +43,7 @@ PyGroup init(const std::string& init_method,
 }
 
 struct NotedRequests {
-  StopRequests requests{process_environment()(kStopFlagVariable).value_or("")};
+  StopRequests requests{stop_flag_path(process_environment())};
 };
 
 /// Made by the first call, and kept until the process ends.

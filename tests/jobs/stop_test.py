@@ -129,6 +129,14 @@ class Run(StopTest):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(run.stdout.count("ends after"), 2)
 
+    def test_the_warning_reaches_the_workers_of_an_elastic_launcher_that_is_a_rank(self):
+        look = (f"import os, time; path = os.environ['{FLAG}']\n"
+                f"while open(path, 'rb').read(4) != {WARNING}: time.sleep(0.05)\n"
+                "print('warned')")
+        run = self.peal("run", "--timeout", LONG, "--warn-before", LONG - 1, "-n", 1,
+                        jobs.PEAL, "run", "--min-np", 2, "-n", 2, sys.executable, "-c", look)
+        self.assertEqual((run.returncode, run.stdout.count("warned")), (0, 2), run.stderr)
+
     def test_a_program_that_follows_one_that_looked_gets_sigterm(self):
         script = (f"{STOPPING} checkpoint > out & first=$!; until grep -q 'step 3' out; do sleep 0.05; done; kill -KILL $first; "
                   f"wait $first; echo follows; trap 'echo gets; exit 0' TERM; sleep {LONG} & wait")

@@ -26,14 +26,13 @@
 #include "peal/launch/agents/file_copy.h"
 #include "peal/launch/agents/host_facts.h"
 #include "peal/launch/agents/rank_input.h"
+#include "peal/launch/agents/rank_outputs.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/report.h"
 #include "peal/launch/supervisor.h"
 #include "peal/net/socket.h"
 #include "peal/observe/flight_folder.h"
-#include "peal/system/open_files.h"
 #include "peal/system/own_file.h"
-#include "peal/system/pipe.h"
 #include "peal/system/process_state.h"
 
 namespace peal::launch::agents {
@@ -43,11 +42,8 @@ namespace {
 constexpr Timeout kTick{100};
 /// How long to wait for the first frame.
 constexpr Timeout kPatience{60'000};
-/// Open files of one rank: two pipe ends, and a reserve.
-constexpr long kFilesOfARank = 8;
 /// The most that a user may ask for by default (pipe-max-size in proc(5)).
 constexpr int kBytesOfThePipe = 1 << 20;
-constexpr long kFilesOfTheAgent = 64;
 
 /// A folder that does not exist is a problem of the host, which host_facts reports.
 Begin enter_directory(Begin begin) {
@@ -61,11 +57,6 @@ class Agent final {
   void run();
 
  private:
-  struct Streams {
-    Fd out;
-    Fd err;
-  };
-
   bool is_over() const;
   void wait_and_handle();
   void handle_frames();
@@ -76,11 +67,6 @@ class Agent final {
   void write_input();
   void handle(const GuardEvent& event);
   void leave_end_of(const GuardEvent& event) const;
-  void add_outputs(std::vector<pollfd>& entries) const;
-  void read_outputs(std::span<const pollfd> entries);
-  /// Returns whether the output is still open and there may be more to read.
-  bool read_output(Rank rank, Channel channel);
-  void drain(Rank rank);
   void check_launcher(TimePoint now);
   void tell_signal();
   void tell_gone(TimePoint now);
@@ -93,7 +79,7 @@ class Agent final {
   const Fd port_;
   const TimePoint start_ = Clock::now();
   Supervisor supervisor_;
-  std::map<Rank, Streams> outputs_;
+  RankOutputs outputs_;
   InputSink input_;
   std::map<Rank, observe::EndPlace> started_;
   std::set<Rank> stopped_;
@@ -109,7 +95,8 @@ Agent::Agent(AgentLink& link, Begin begin, const std::string& problem_with_files
       begin_(enter_directory(std::move(begin))),
       flights_(begin_.environment),
       port_(net::reserve(net::Address::parse("0.0.0.0:0"))),
-      supervisor_(GuardDuty{.grace = begin_.grace, .starts = Starts::kAlsoLater}) {
+      supervisor_(GuardDuty{.grace = begin_.grace, .starts = Starts::kAlsoLater}),
+      outputs_(link) {
   Ready ready = host_facts(begin_, process_variables());
   if (!problem_with_files.empty()) {
     ready.exit_code = 1;
@@ -135,11 +122,11 @@ void Agent::wait_and_handle() {
   const std::size_t first_of_supervisor = entries.size();
   supervisor_.add_to(entries);
   const std::size_t first_output = entries.size();
-  add_outputs(entries);
+  outputs_.add_to(entries);
   ::poll(entries.data(), entries.size(), static_cast<int>(kTick.count()));
   const TimePoint now = Clock::now();
   const std::span all(entries);
-  read_outputs(all.subspan(first_output));
+  outputs_.read(all.subspan(first_output));
   supervisor_.handle(all.subspan(first_of_supervisor, Supervisor::kEntries),
                      [this](const GuardEvent& event) { handle(event); });
   tell_gone(now);
@@ -223,14 +210,9 @@ void Agent::start(const RankCommand& command, Input input) {
 }
 
 void Agent::start_with_files(const RankCommand& command, Input input) {
-  allow_open_files(kFilesOfTheAgent + kFilesOfARank * static_cast<long>(outputs_.size() + 1),
-                   "one more rank");
-  Pipe out = make_pipe();
-  Pipe err = make_pipe();
-  for (const Pipe* pipe : {&out, &err}) ::fcntl(pipe->reader.get(), F_SETFL, O_NONBLOCK);
+  const RankOutputs::Writers writers = outputs_.add(command.rank);
   const Fd in = input == Input::kFollows ? input_.open() : Fd();
-  supervisor_.guard().start(command, {out.writer.get(), err.writer.get(), in.get()});
-  outputs_[command.rank] = {std::move(out.reader), std::move(err.reader)};
+  supervisor_.guard().start(command, {writers.out.get(), writers.err.get(), in.get()});
 }
 
 void Agent::write_input() {
@@ -241,7 +223,7 @@ void Agent::write_input() {
 void Agent::handle(const GuardEvent& event) {
   if (event.kind == GuardEvent::Kind::kStopped) stopped_.insert(event.rank);
   if (event.kind == GuardEvent::Kind::kEnded) {
-    drain(event.rank);
+    outputs_.drain(event.rank);
     leave_end_of(event);
   }
   link_.send(FrameKind::kEvent, encode(event));
@@ -259,44 +241,6 @@ void Agent::leave_end_of(const GuardEvent& event) const {
              .ended_by = supervisor_.ender_of(event.value, now),
              .was_stopped = stopped_.contains(event.rank),
              .out_of_memory = out_of_memory(event)});
-}
-
-void Agent::add_outputs(std::vector<pollfd>& entries) const {
-  for (const auto& [rank, streams] : outputs_) {
-    for (const Fd* fd : {&streams.out, &streams.err}) {
-      entries.push_back({link_.is_full() ? -1 : fd->get(), POLLIN, 0});
-    }
-  }
-}
-
-void Agent::read_outputs(std::span<const pollfd> entries) {
-  std::size_t i = 0;
-  for (const auto& [rank, streams] : outputs_) {
-    if (entries[i++].revents != 0) read_output(rank, Channel::kOut);
-    if (entries[i++].revents != 0) read_output(rank, Channel::kErr);
-  }
-  std::erase_if(outputs_, [](const auto& entry) { return !entry.second.out && !entry.second.err; });
-}
-
-bool Agent::read_output(Rank rank, Channel channel) {
-  Streams& streams = outputs_.at(rank);
-  Fd& fd = channel == Channel::kOut ? streams.out : streams.err;
-  if (!fd) return false;
-  std::string bytes(1 << 16, '\0');
-  const auto got = ::read(fd.get(), bytes.data(), bytes.size());
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  if (bytes.empty()) fd.reset();
-  link_.send(FrameKind::kOutput, encode(Output{rank, channel, std::move(bytes)}));
-  return got > 0;
-}
-
-void Agent::drain(Rank rank) {
-  if (!outputs_.contains(rank)) return;
-  for (const Channel channel : {Channel::kOut, Channel::kErr}) {
-    while (!link_.is_full() && read_output(rank, channel)) {
-    }
-  }
 }
 
 void Agent::check_launcher(TimePoint now) {
@@ -319,7 +263,7 @@ void Agent::tell_gone(TimePoint now) {
   if (supervisor_.stage() != Stage::kGone || has_told_gone_) return;
   if (link_.is_full()) return;  // the launcher takes the output later
   gone_since_ = std::min(gone_since_, now);
-  if (!outputs_.empty() && now - gone_since_ < kLastOutput) return;
+  if (!outputs_.is_empty() && now - gone_since_ < kLastOutput) return;
   outputs_.clear();
   has_told_gone_ = true;
   handle(

@@ -222,6 +222,8 @@ int run(const std::string& engine,
   bool is_asked_to_end = false;
   const auto code = await(started.pid, guard, signals, is_asked_to_end);
   if (!code) {
+    ::kill(started.pid, SIGKILL);  // the command may be about to make the container
+    ::waitpid(started.pid, nullptr, 0);
     remove(engine, name, environment);
     return kSignalCode + SIGKILL;
   }
@@ -253,6 +255,9 @@ bool tell_of_no_start(std::span<const std::string> lines) {
 int end_container(const std::vector<std::string>& arguments) {
   if (arguments.size() != 2) {
     throw Error(ErrorKind::kUsage, "peal container-end is started by the guard of a rank");
+  }
+  char ignored = 0;
+  while (::read(STDIN_FILENO, &ignored, 1) > 0) {
   }
   remove(arguments[0], arguments[1], process_variables());
   remove_folders_of_ended_processes(folder_prefix(), folder_of_the_system());

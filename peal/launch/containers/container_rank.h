@@ -18,8 +18,9 @@ int run_container_rank(const std::vector<std::string>& arguments);
 /// not start. The exit code does not show this, because a program may end with 125, too.
 bool tell_of_no_start(std::span<const std::string> lines);
 
-/// `peal container-end ENGINE NAME`: kills and removes the container, and the files for it. Does
-/// nothing if the container does not exist. The guard calls this after the end of each rank.
+/// `peal container-end ENGINE NAME`: waits for the end of stdin, and then kills and removes the
+/// container, and the files for it. Does nothing if the container does not exist. The guard starts
+/// this before each rank (RankCommand::after_end).
 int end_container(const std::vector<std::string>& arguments);
 
 }  // namespace peal::launch::containers

@@ -118,7 +118,8 @@ void Driver::act() {
     end();
   }
   if (!runs()) return;
-  if (now >= warning_time_ && !std::exchange(has_warned_, true)) supervisor_.guard().warn();
+  const bool must_warn = now >= warning_time_ || (outer_flag_ && outer_flag_->is_set());
+  if (must_warn && !std::exchange(has_warned_, true)) supervisor_.guard().warn();
   processes_.kill_late(now);
   if (!elastic_.discovery_script.empty() && discovery_.advance(now, next_process_)) {
     ++next_process_;

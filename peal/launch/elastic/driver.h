@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -18,6 +19,7 @@
 #include "peal/launch/elastic/worker_command.h"
 #include "peal/launch/elastic/worker_outputs.h"
 #include "peal/launch/elastic/worker_processes.h"
+#include "peal/launch/outer_stop_flag.h"
 #include "peal/launch/screen.h"
 #include "peal/launch/supervisor.h"
 
@@ -84,6 +86,7 @@ class Driver final {
   const JobContext& job_;
   const TimePoint start_ = Clock::now();
   const TimePoint warning_time_ = warning_time(options_, start_);
+  const std::optional<StopFlag> outer_flag_ = outer_stop_flag();
   bool has_warned_ = false;
   State state_;
   std::map<std::string, WorkerKit> kits_;  // of hosts that are or were ready

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,11 +12,9 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
-#include "peal/config/environment.h"
 #include "peal/launch/agents/agent_guard.h"
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/agents/run_on_hosts.h"
-#include "peal/launch/allocation_end.h"
 #include "peal/launch/attempt_loop.h"
 #include "peal/launch/containers/container_rank.h"
 #include "peal/launch/containers/engine_client.h"
@@ -30,10 +27,10 @@
 #include "peal/launch/post_mortem.h"
 #include "peal/launch/signals.h"
 #include "peal/launch/submitted/job_containers.h"
+#include "peal/launch/submitted/job_hosts.h"
 #include "peal/launch/submitted/job_ranks.h"
 #include "peal/launch/submitted/job_record.h"
 #include "peal/launch/submitted/launcher_options.h"
-#include "peal/rendezvous/slurm_allocation.h"
 #include "peal/system/process_state.h"
 
 namespace peal::launch::submitted {
@@ -45,49 +42,6 @@ constexpr int kCancelled = kSignalBase + SIGTERM;
 void say(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
-}
-
-rendezvous::SlurmAllocation allocation() {
-  auto found = rendezvous::read_slurm_allocation(process_environment());
-  if (found) return *std::move(found);
-  throw Error(ErrorKind::kUsage,
-              "this process is not the batch script of a job of Slurm; submit the job with "
-              "peal submit --to slurm");
-}
-
-agents::EngineOptions engine_of(const Job& job,
-                                const jobs::Submission& submission,
-                                const LauncherOptions& given) {
-  agents::EngineOptions engine{.engine = agents::Engine::kThisMachine, .peal = given.peal};
-  if (submission.runner == "ssh") engine.engine = agents::Engine::kSsh;
-  if (submission.runner == "mpi") engine.engine = agents::Engine::kMpi;
-  if (submission.runner == "slurm") {
-    engine.engine = agents::Engine::kSlurm;
-    engine.components = rendezvous::components_of(allocation());
-  }
-  if (engine.peal.empty()) engine.peal = std::filesystem::read_symlink("/proc/self/exe").string();
-  const auto own = job.engine_options.find(submission.runner);
-  const bool is_for_sbatch = engine.engine == agents::Engine::kSlurm;
-  if (own != job.engine_options.end() && !is_for_sbatch) {
-    engine.options = own->second;
-  }
-  return engine;
-}
-
-std::vector<HostSlots> nodes_of_the_allocation() {
-  std::vector<HostSlots> hosts;
-  for (const rendezvous::AllocatedNode& node : allocation().nodes) {
-    hosts.push_back({node.name, node.tasks});
-  }
-  return hosts;
-}
-
-std::vector<HostSlots> hosts_for(const Job& job,
-                                 const jobs::Submission& submission,
-                                 const LauncherOptions& given) {
-  if (submission.runner == "slurm") return nodes_of_the_allocation();
-  if (!given.hosts.empty()) return given.hosts;
-  return {{kDefaultHost, rank_count(job)}};
 }
 
 std::vector<JobHost> as_job_hosts(std::span<const HostSlots> hosts) {
@@ -109,13 +63,6 @@ std::vector<agents::FileToCopy> files_of(const Job& job) {
 Job without_spares(Job job) {
   job.spare_nodes = 0;
   return job;
-}
-
-std::optional<TimePoint> end_of_allocation(const Job& job, const jobs::Submission& submission) {
-  if (!job.warn_before || submission.runner != "slurm") return std::nullopt;
-  const auto left = time_left_of_allocation(process_environment());
-  if (!left) return std::nullopt;
-  return Clock::now() + *left;
 }
 
 class JobLauncher final : public AttemptedJob {
