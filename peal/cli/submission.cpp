@@ -118,7 +118,7 @@ std::vector<std::string> runner_options(const SubmitRequest& request) {
 /// does not exist.
 launch::Job placed(const SubmitRequest& request, const std::filesystem::path& here) {
   launch::Job job = request.job;
-  const bool is_of_the_image = job.directory.empty() && !launch::submitted::images_of(job).empty();
+  const bool is_of_the_image = job.directory.empty() && launch::submitted::has_containers(job);
   if (!is_of_the_image) job.directory = job.directory.empty() ? here : here / job.directory;
   for (launch::JobFile& file : job.files) {
     file.from = here / request.folder / file.from;

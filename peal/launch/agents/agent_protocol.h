@@ -89,6 +89,12 @@ struct WantedCommand {
   friend bool operator==(const WantedCommand&, const WantedCommand&) = default;
 };
 
+/// What the ranks of one host need there. The host is refused if something is missing.
+struct HostNeeds {
+  std::vector<WantedCommand> commands{};
+  std::vector<std::string> images{};  // of containers
+};
+
 /// The first frame of the launcher. The agent checks it before any rank starts.
 struct Begin {
   std::string job{};                                 // PEAL_JOB

@@ -77,9 +77,12 @@ Agents::~Agents() {
   ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
 }
 
-int Agents::add(const std::string& host, std::vector<WantedCommand> commands) {
+int Agents::add(const std::string& host, std::optional<HostNeeds> needs) {
   Begin begin = options_.begin;
-  if (!commands.empty()) begin.commands = std::move(commands);
+  if (needs) {
+    begin.commands = std::move(needs->commands);
+    begin.images = std::move(needs->images);
+  }
   // Names of Slurm's nodes are not always host names.
   if (options_.engine.engine != Engine::kSsh || !is_this_machine(host)) {
     return add(host, options_.engine, std::move(begin));

@@ -47,9 +47,9 @@ class Agents final {
   Agents(const Agents&) = delete;
 
   /// Starts to connect, and returns the number of the host: 0 for the first call, and so on. If the
-  /// name means this machine, its agent starts without the engine's command. `commands`: those of
-  /// the ranks of this host, instead of the ones in the options. Errors: resource.
-  int add(const std::string& host, std::vector<WantedCommand> commands = {});
+  /// name means this machine, its agent starts without the engine's command. `needs`: instead of
+  /// those in the options. Errors: resource.
+  int add(const std::string& host, std::optional<HostNeeds> needs = std::nullopt);
   /// The same for a name that does not mean this machine. Does not block. Threads: the program may
   /// have others.
   int add_other(const std::string& host);

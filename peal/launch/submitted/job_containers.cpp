@@ -15,13 +15,8 @@ bool wants_more(const Role& role, std::span<const Core> cores) {
 
 }  // namespace
 
-std::vector<std::string> images_of(const Job& job) {
-  std::vector<std::string> images;
-  for (const Role& role : job.roles) {
-    const bool is_new = std::ranges::find(images, role.image) == images.end();
-    if (!role.image.empty() && is_new) images.push_back(role.image);
-  }
-  return images;
+bool has_containers(const Job& job) {
+  return !std::ranges::all_of(job.roles, &std::string::empty, &Role::image);
 }
 
 bool runs_only_in_containers(const Job& job) {

@@ -12,8 +12,7 @@
 
 namespace peal::launch::submitted {
 
-/// The images of all roles, each once.
-std::vector<std::string> images_of(const Job& job);
+bool has_containers(const Job& job);
 
 /// Whether all roles have an image. Then Job::directory is a folder of the containers only.
 bool runs_only_in_containers(const Job& job);

@@ -1,12 +1,12 @@
 #include "peal/launch/submitted/job_containers.h"
 
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace peal::launch::submitted {
 namespace {
-
-using testing::ElementsAre;
 
 const std::vector<Core> kFourCpus = {{{0, 1}}, {{2, 3}}};
 
@@ -14,11 +14,14 @@ Role role_in(const std::string& image, const Resources& resources = {}) {
   return {.name = "a", .image = image, .command = {"p"}, .resources = resources};
 }
 
-TEST(JobContainersTest, EachImageIsNamedOnce) {
-  const Job job{.name = "j", .roles = {role_in("x"), role_in(""), role_in("y"), role_in("x")}};
-  EXPECT_THAT(images_of(job), ElementsAre("x", "y"));
-  EXPECT_FALSE(runs_only_in_containers(job));
-  EXPECT_TRUE(runs_only_in_containers({.name = "j", .roles = {role_in("x")}}));
+TEST(JobContainersTest, SomeOrAllRolesHaveAnImage) {
+  const auto are_there = [](const std::vector<Role>& roles) {
+    const Job job{.name = "j", .roles = roles};
+    return std::pair(has_containers(job), runs_only_in_containers(job));
+  };
+  EXPECT_EQ(are_there({role_in("")}), std::pair(false, false));
+  EXPECT_EQ(are_there({role_in(""), role_in("x")}), std::pair(true, false));
+  EXPECT_EQ(are_there({role_in("x")}), std::pair(true, true));
 }
 
 TEST(JobContainersTest, RanksOfANodeShareItsCoresAndItsMemory) {

@@ -201,7 +201,6 @@ agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {
                     .directory = starts_here ? submission_.directory : job_.directory,
                     .grace = job_.grace,
                     .silence = agents::kAgentPatience,
-                    .images = images_of(job_),
                     .container_engine =
                         container_engine == inherited_.end() ? "" : container_engine->second},
           .files = files_of(job_),
@@ -215,7 +214,7 @@ AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int restarts) {
   record_.begin(number, planned);
   const NewJobContext made = make_job_context();
   agents::Agents agents(agents_options(made.job.id));
-  for (const std::string& host : hosts_of(planned)) agents.add(host, commands_on(host, planned));
+  for (const std::string& host : hosts_of(planned)) agents.add(host, needs_on(host, planned));
   if (const int code = await(agents); code != 0) return {.exit_code = code};
   if (const auto refusal = refusal_of(agents)) return refuse(*refusal, number);
   return start(attempt, number, made, agents);

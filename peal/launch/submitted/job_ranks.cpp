@@ -43,7 +43,7 @@ HostPart part_of_host(const std::string& host,
   const auto processes = std::ranges::count(plan.processes, host, &PlannedProcess::host);
   for (const auto& [name, value] : facts.own) outside.insert_or_assign(name, value);
   return {.facts = facts,
-          .commands = commands_on(host, plan),
+          .commands = needs_on(host, plan).commands,
           .shares = divide_cores(facts.cores, static_cast<int>(processes), facts.quota),
           .outside = std::move(outside)};
 }
@@ -86,14 +86,20 @@ std::vector<std::string> hosts_of(const ProcessPlan& plan) {
   return hosts;
 }
 
-std::vector<agents::WantedCommand> commands_on(const std::string& host, const ProcessPlan& plan) {
-  std::vector<agents::WantedCommand> commands;
+agents::HostNeeds needs_on(const std::string& host, const ProcessPlan& plan) {
+  agents::HostNeeds needs;
+  const auto add = [](auto& all, auto one) {
+    if (std::ranges::count(all, one) == 0) all.push_back(std::move(one));
+  };
   for (const PlannedProcess& process : plan.processes) {
-    if (process.host != host || !process.image.empty()) continue;
-    agents::WantedCommand command = command_of(process);
-    if (std::ranges::count(commands, command) == 0) commands.push_back(std::move(command));
+    if (process.host != host) continue;
+    if (process.image.empty()) {
+      add(needs.commands, command_of(process));
+    } else {
+      add(needs.images, process.image);
+    }
   }
-  return commands;
+  return needs;
 }
 
 std::vector<RankCommand> job_ranks(const Job& job,

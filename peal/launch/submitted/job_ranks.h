@@ -16,12 +16,12 @@ namespace peal::launch::submitted {
 /// The hosts of the plan, in the order of their first processes.
 std::vector<std::string> hosts_of(const ProcessPlan& plan);
 
-/// The commands of the host's processes that run without a container, each once: for
-/// Begin::commands.
-std::vector<agents::WantedCommand> commands_on(const std::string& host, const ProcessPlan& plan);
+/// What the processes of the host need: the commands of those without a container and the images of
+/// the others, each once.
+agents::HostNeeds needs_on(const std::string& host, const ProcessPlan& plan);
 
 /// One command for each process, by rank. `facts`: the answer of each host of the plan to
-/// `commands_on`. `inherited`: the environment of the launcher, without the variables of its
+/// `needs_on`. `inherited`: the environment of the launcher, without the variables of its
 /// machine. Later layers override earlier ones:
 ///   1. what all ranks share (add_shared_variables in rank_command.h)
 ///   2. `inherited`, and the host's own variables; in a container, only some of them

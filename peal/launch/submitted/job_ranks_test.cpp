@@ -9,6 +9,7 @@ namespace {
 using agents::WantedCommand;
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::IsSupersetOf;
 using testing::Not;
 using testing::Pair;
@@ -36,7 +37,7 @@ Made made_from(const Job& job, const std::vector<JobHost>& hosts, const Variable
   Made made{.plan = plan_processes(job, hosts, {"10.0.0.1", 4711}), .ranks = {}};
   std::map<std::string, agents::Ready> facts;
   for (const std::string& host : hosts_of(made.plan)) {
-    facts.emplace(host, ready_for(commands_on(host, made.plan)));
+    facts.emplace(host, ready_for(needs_on(host, made.plan).commands));
   }
   made.ranks = job_ranks(job, made.plan, {.id = "j1"}, 2, facts, inherited);
   return made;
@@ -46,14 +47,24 @@ TEST(JobRanksTest, EachHostIsAskedForTheCommandsOfItsOwnProcesses) {
   const Job job{.name = "j", .roles = {role_with("a", 1, "first"), role_with("b", 3, "second")}};
   const Made made = made_from(job, {{"h0", 2}, {"h1", 2}});
   EXPECT_THAT(hosts_of(made.plan), ElementsAre("h0", "h1"));
-  EXPECT_THAT(commands_on("h0", made.plan),
+  EXPECT_THAT(needs_on("h0", made.plan).commands,
               ElementsAre(WantedCommand{{"first", "--x"}}, WantedCommand{{"second", "--x"}}));
-  EXPECT_THAT(commands_on("h1", made.plan), ElementsAre(WantedCommand{{"second", "--x"}}));
+  EXPECT_THAT(needs_on("h1", made.plan).commands, ElementsAre(WantedCommand{{"second", "--x"}}));
   ASSERT_EQ(made.ranks.size(), 4u);
   EXPECT_EQ(made.ranks[0].program, "/bin/first");
   EXPECT_EQ(made.ranks[1].program, "/bin/second");
   EXPECT_EQ(made.ranks[3].program, "/bin/second");
   EXPECT_EQ(made.ranks[3].host, "h1");
+}
+
+TEST(JobRanksTest, AHostNeedsTheImagesOfItsOwnProcesses) {
+  Job job{.name = "j", .roles = {role_with("a", 1, "p"), role_with("b", 2, "p")}};
+  job.roles[0].image = "first";
+  job.roles[1].image = "second";
+  const Made made = made_from(job, {{"h0", 1}, {"h1", 2}});
+  EXPECT_THAT(needs_on("h0", made.plan).images, ElementsAre("first"));
+  EXPECT_THAT(needs_on("h1", made.plan).images, ElementsAre("second"));
+  EXPECT_THAT(needs_on("h1", made.plan).commands, IsEmpty());
 }
 
 TEST(JobRanksTest, TheCommandOfARoleIsFoundByThePathOfTheRole) {
