@@ -9,6 +9,7 @@
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
 #include "peal/base/printable.h"
+#include "peal/cli/ranks_text.h"
 #include "peal/system/text_file.h"
 
 namespace peal::cli {
@@ -102,8 +103,8 @@ void check_order(std::string_view smaller, int small, std::string_view larger, i
 
 void add_places(const launch::LaunchOptions& options, std::vector<std::string>& sentences) {
   for (const launch::HostBlock& block : launch::plan_hosts(options.hosts, options.ranks).blocks) {
-    sentences.push_back(fmt::format(
-        "host {} has ranks {} to {}", block.name, block.first, block.first + block.ranks - 1));
+    sentences.push_back(
+        fmt::format("host {} has {}", block.name, ranks_text(block.first, block.ranks)));
   }
 }
 

@@ -97,7 +97,7 @@ TEST(HorovodSettingsTest, VerboseNamesTheRanksOfEachHost) {
   options.ranks = 3;
   options.hosts = {{"a", 2}, {"b", 2}};
   EXPECT_THAT(notices_of(settings_of({given("--verbose")}), options),
-              ElementsAre("host a has ranks 0 to 1", "host b has ranks 2 to 2"));
+              ElementsAre("host a has ranks 0 to 1", "host b has rank 2"));
 }
 
 TEST(HorovodSettingsTest, OutputsAreSetAndTwoFoldersOfLogsAreRejected) {

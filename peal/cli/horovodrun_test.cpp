@@ -151,8 +151,7 @@ TEST(HorovodrunTest, OptionsWithoutEffectAreNamedInOneLine) {
 
 TEST(HorovodrunTest, VerboseNamesTheHostsOfTheRanks) {
   const Ended ended = horovodrun({"-np", "3", "-H", "localhost:2,127.0.0.1:2", "--verbose"}, ":");
-  EXPECT_EQ(ended.err,
-            "peal: host localhost has ranks 0 to 1\npeal: host 127.0.0.1 has ranks 2 to 2\n");
+  EXPECT_EQ(ended.err, "peal: host localhost has ranks 0 to 1\npeal: host 127.0.0.1 has rank 2\n");
 }
 
 TEST(HorovodrunTest, TheBuildAndTheVersionAreShownWithoutACommand) {

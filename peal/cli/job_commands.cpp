@@ -98,7 +98,9 @@ int JobCommands::show_logs() const {
   launch::LogQuery query{.rank = count_of("--rank", rank_),
                          .attempt = count_of("--attempt", attempt_)};
   if (follows_) query.follow = launch::Follow::kUntilTheEnd;
-  return cli::show_logs(job.runner(), job.submission(), query);
+  const int code = cli::show_logs(job.runner(), job.submission(), query);
+  if (follows_ && code == 0) say_end(job.status());
+  return code;
 }
 
 int JobCommands::cancel() const {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/printable.h"
 #include "peal/cli/exit_codes.h"
 #include "peal/cli/job_text.h"
 #include "peal/cli/say.h"
@@ -60,6 +61,9 @@ int show_logs(launch::Runner& runner,
               launch::LogQuery query) {
   const CatchCtrlC guard;
   query.interrupt = CatchCtrlC::check;
+  query.tell = [](const std::string& sentence) {
+    say(fmt::format("peal: {}\n", printable_line(sentence)));
+  };
   const bool is_labelled = has_several_ranks(submission);
   try {
     runner.logs(submission.id, query, [&](const launch::LogLine& line) {
@@ -73,11 +77,15 @@ int show_logs(launch::Runner& runner,
   return 0;
 }
 
+void say_end(const launch::JobStatus& status) {
+  say(fmt::format("peal: {}\n", end_sentence(status)));
+}
+
 int stream(launch::Runner& runner, const launch::jobs::Submission& submission) {
   const int code = show_logs(runner, submission, {.follow = launch::Follow::kUntilTheEnd});
   if (code != 0) return code;
   const launch::JobStatus status = runner.status(submission.id);
-  say(fmt::format("peal: {}\n", end_sentence(status)));
+  say_end(status);
   if (status.exit_code) return *status.exit_code;
   return status.state == launch::JobState::kSucceeded ? 0 : kFailure;
 }

@@ -8,11 +8,14 @@
 namespace peal::cli {
 
 /// Writes the lines that the query selects to stdout, with "[worker-1] " before each line if the
-/// job has several ranks, or "[worker-1:3] " if its nodes have several. After Ctrl-C, returns 130,
-/// and the job goes on. Errors: of Runner::logs.
+/// job has several ranks, or "[worker-1:3] " if its nodes have several; to stderr, why the job
+/// starts again. After Ctrl-C, returns 130, and the job goes on. Errors: of Runner::logs.
 int show_logs(launch::Runner& runner,
               const launch::jobs::Submission& submission,
               launch::LogQuery query);
+
+/// To stderr: "peal: mnist-7k2pxd succeeded".
+void say_end(const launch::JobStatus& status);
 
 /// Shows the output until the job has ended, and then how it has ended. Returns the exit code of
 /// the job; 130 after Ctrl-C.

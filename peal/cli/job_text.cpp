@@ -19,6 +19,8 @@ using launch::jobs::WallTime;
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
+constexpr std::size_t kWidest = 160;  // columns of a list
+
 std::string local_time(WallTime time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}",
                      fmt::localtime(std::chrono::system_clock::to_time_t(time)));
@@ -30,8 +32,21 @@ std::string iso_time(WallTime time) {
                      fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
 }
 
+/// At most `size` bytes, with "..." at the end if bytes are missing.
+void shorten(std::string& line, std::size_t size) {
+  constexpr std::string_view kMore = "...";
+  if (line.size() <= size) return;
+  const auto is_inside_a_letter = [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+  };
+  std::size_t end = size - kMore.size();
+  while (end > 0 && is_inside_a_letter(line[end])) --end;
+  line.resize(end);
+  line += kMore;
+}
+
 /// Columns with two spaces between them. The last one has no fixed width.
-std::string table(const std::vector<Row>& rows) {
+std::string table(const std::vector<Row>& rows, std::size_t longest_line = std::string::npos) {
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const Row& row : rows) {
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {
@@ -45,6 +60,7 @@ std::string table(const std::vector<Row>& rows) {
       line += fmt::format("{:<{}}  ", row[i], widths[i]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
+    shorten(line, longest_line);
     text += line + "\n";
   }
   return text;
@@ -91,6 +107,11 @@ std::string more_about_failure(const launch::JobStatus& status) {
   return text;
 }
 
+Json json_of(const std::optional<launch::FailedAttempt>& failed) {
+  if (!failed) return {};
+  return {{"attempt", failed->attempt}, {"failure", failed->failure}};
+}
+
 /// By role.
 Json images_of(const launch::jobs::Submission& submission) {
   Json images = Json::object();
@@ -124,6 +145,11 @@ std::string status_text(const launch::jobs::Submission& submission,
   }
   if (status.cause) add_line(text, "cause", std::string(name_of(*status.cause)));
   add_line(text, "failure", printable_line(status.first_failure));
+  if (const auto& failed = status.failed_attempt) {
+    add_line(text,
+             fmt::format("attempt {}", failed->attempt),
+             "failed: " + printable_line(failed->failure));
+  }
   add_line(text, "exit code", status.exit_code ? fmt::format("{}", *status.exit_code) : "");
   const std::string engine_id = submission.engine_id == status.id ? "" : submission.engine_id;
   add_line(text,
@@ -165,6 +191,7 @@ std::string status_json(const launch::jobs::Submission& submission,
                {"ended_at", json_of(ended_at)}};
   add_end(status, json);
   json["failed_rank"] = status.failed_rank ? Json(*status.failed_rank) : Json();
+  json["failed_attempt"] = json_of(status.failed_attempt);
   json["nodes"] = std::move(nodes);
   return text_of(json);
 }
@@ -186,7 +213,7 @@ std::string list_text(std::span<const JobEntry> jobs) {
                     local_time(job.submitted_at),
                     printable_line(why)});
   }
-  return table(rows);
+  return table(rows, kWidest);
 }
 
 std::string list_json(std::span<const JobEntry> jobs) {

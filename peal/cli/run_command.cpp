@@ -18,6 +18,7 @@
 #include "peal/cli/injection.h"
 #include "peal/cli/leading_options.h"
 #include "peal/cli/rank_count.h"
+#include "peal/cli/ranks_text.h"
 #include "peal/config/environment.h"
 #include "peal/launch/containers/engine_client.h"
 #include "peal/launch/own_host.h"
@@ -233,14 +234,11 @@ bool is_this_machine(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
-/// "node 1 of 2 (RANK and WORLD_SIZE): ranks 2 to 3 of 4, which meet at m:29500"
+/// "node 1 of 2 (RANK and WORLD_SIZE): ranks 2 to 3 of 4; the ranks meet at m:29500"
 void add_node_notice(const launch::LaunchOptions& options, std::vector<std::string>& notices) {
   if (options.node.is_only()) return;
-  const Rank first = launch::first_rank_of(options);
-  const std::string ranks = options.ranks == 1
-                                ? fmt::format("rank {}", first)
-                                : fmt::format("ranks {} to {}", first, first + options.ranks - 1);
-  notices.push_back(fmt::format("node {} of {} ({}): {} of {}, which meet at {}:{}{}",
+  const std::string ranks = ranks_text(launch::first_rank_of(options), options.ranks);
+  notices.push_back(fmt::format("node {} of {} ({}): {} of {}; the ranks meet at {}:{}{}",
                                 options.node.node,
                                 options.node.nodes,
                                 options.node.source,

@@ -114,9 +114,21 @@ std::vector<std::string> runner_options(const SubmitRequest& request) {
   return encode(options);
 }
 
+/// The launcher makes the folder if it copies files into it. Without a folder, the launcher starts
+/// the processes where it is.
+void check_directory(const launch::Job& job) {
+  std::error_code error;
+  if (job.directory.empty() || !job.files.empty()) return;
+  if (launch::submitted::runs_only_in_containers(job)) return;
+  if (std::filesystem::is_directory(job.directory, error)) return;
+  throw wrong_runner(
+      fmt::format("directory: there is no folder {} on this machine", printable(job.directory)));
+}
+
 /// Makes paths absolute, since the launcher may have another folder. Errors: usage, for a file that
-/// does not exist.
+/// does not exist, or a folder of this machine.
 launch::Job placed(const SubmitRequest& request, const std::filesystem::path& here) {
+  if (request.to == "kubernetes") return request.job;
   launch::Job job = request.job;
   const bool is_of_the_image = job.directory.empty() && launch::submitted::has_containers(job);
   if (!is_of_the_image) job.directory = job.directory.empty() ? here : here / job.directory;
@@ -124,6 +136,7 @@ launch::Job placed(const SubmitRequest& request, const std::filesystem::path& he
     file.from = here / request.folder / file.from;
     launch::agents::files_below(file.from, file.to);
   }
+  if (request.to == "local") check_directory(job);
   return job;
 }
 
@@ -161,6 +174,14 @@ std::string printed_script(const SubmitRequest& request) {
 
 }  // namespace
 
+void check_job(const SubmitRequest& request) {
+  if (!request.to.empty()) {
+    check_options_of_runner(request);
+    check_job_for(request);
+  }
+  placed(request, std::filesystem::current_path());
+}
+
 std::string printed(const SubmitRequest& request) {
   if (!request.to.empty()) check_options_of_runner(request);
   if (request.to == "slurm") return printed_script(request);
@@ -178,7 +199,7 @@ int submit(const SubmitRequest& request) {
                         .command_line = launch::jobs::without_secrets(request.command_line)};
   tell_unused_fields(request);
   const auto runner = make_runner(submission);
-  const launch::Job job = is_kubernetes ? request.job : placed(request, here);
+  const launch::Job job = placed(request, here);
   const JobFolder folder =
       launch::jobs::make_job_folder(launch::jobs::jobs_directory(), {job, submission, {}});
   try {

@@ -14,6 +14,11 @@ namespace peal::cli {
 /// Errors: usage (the runner is missing or does not fit), resource (the engine refuses the job).
 int submit(const SubmitRequest& request);
 
+/// Rejects a job that `submit` would reject before it asks the engine: fields that the runner does
+/// not support, files and folders of this machine that do not exist. Without --to, only files.
+/// Errors: usage.
+void check_job(const SubmitRequest& request);
+
 /// For --print: what the runner gets, with an example of an id, and without secrets: the manifests
 /// for Kubernetes, the job in peal's own form for the other runners and without --to.
 std::string printed(const SubmitRequest& request);

@@ -132,6 +132,24 @@ TEST_F(SubmitCommandTest, PackagesOfFlagsAreFoundFromAnyFolder) {
               HasSubstr("from: " + std::filesystem::current_path().string() + "/b.whl\n"));
 }
 
+TEST_F(SubmitCommandTest, DryRunRejectsWhatSubmitRejects) {
+  const auto with = [&](const std::string& fields) {
+    return file("job.yaml", "roles: [{name: w, command: x}]\n" + fields);
+  };
+  for (const std::string option : {"--dry-run", "--async"}) {
+    const Ended files = submit({with("files: [none.py]\n"), option, "--to=local"});
+    EXPECT_EQ(files.status, 2);
+    EXPECT_EQ(files.out, "");
+    EXPECT_THAT(files.err, HasSubstr("none.py"));
+    const Ended folder = submit({with("directory: /no/such/folder\n"), option, "--to=local"});
+    EXPECT_EQ(folder.status, 2);
+    EXPECT_THAT(folder.err, HasSubstr("directory: there is no folder /no/such/folder"));
+  }
+  EXPECT_EQ(submit({with("files: [none.py]\n"), "--dry-run"}).status, 2);
+  EXPECT_EQ(submit({with("directory: /no/such/folder\n"), "--dry-run"}).status, 0)
+      << "the folder may exist on the hosts";
+}
+
 TEST_F(SubmitCommandTest, MistakesAreExplained) {
   const std::string job = file("job.yaml", kOwnForm);
   const auto error = [](const std::vector<std::string>& arguments) {

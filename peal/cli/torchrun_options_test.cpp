@@ -55,7 +55,8 @@ TEST(NodeTest, TheOptionsOfTorchrunMakeThisANode) {
   EXPECT_THAT(sorted_lines(ended.out),
               ElementsAre("[2] 2/4 local 0/2 node 1/2 at m:5 none",
                           "[3] 3/4 local 1/2 node 1/2 at m:5 none"));
-  EXPECT_EQ(ended.err, "peal: node 1 of 2 (--nnodes 2): ranks 2 to 3 of 4, which meet at m:5\n");
+  EXPECT_EQ(ended.err,
+            "peal: node 1 of 2 (--nnodes 2): ranks 2 to 3 of 4; the ranks meet at m:5\n");
   const Ended endpoint = run_program(shell(1,
                                            kShowPlace,
                                            {"--nnodes=2:2",

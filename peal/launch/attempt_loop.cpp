@@ -91,7 +91,7 @@ int run_attempts(AttemptState state,
     if (end.next == AfterAttempt::kEnd || !may_restart(state, rules)) return exit_code;
     restart_after_failure(state, Clock::now(), rules);
     ++number;
-    job.tell(fmt::format("restart {} of {}", state.restarts, rules.restarts.most));
+    job.restart(fmt::format("restart {} of {}", state.restarts, rules.restarts.most));
   }
 }
 

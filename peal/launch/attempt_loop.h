@@ -41,8 +41,10 @@ class AttemptedJob {
 
   /// `number`: 0 for the first attempt, one more after each restart.
   virtual AttemptEnd run(const BeginAttempt& attempt, int number) = 0;
-  /// A sentence for the user: a restart, or why the job ends.
+  /// A sentence for the user: why the job waits or ends.
   virtual void tell(const std::string& sentence) = 0;
+  /// The attempt has failed, and another one follows: "restart 1 of 3".
+  virtual void restart(const std::string& sentence) { tell(sentence); }
   /// Called every kLookEvery while the job waits for its next attempt. Returns the exit code if the
   /// job must end; 0: it goes on.
   virtual int look() { return 0; }

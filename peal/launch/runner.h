@@ -50,6 +50,13 @@ struct NodeStatus {
   friend bool operator==(const NodeStatus&, const NodeStatus&) = default;
 };
 
+/// An attempt that has failed, and after which the job starts again.
+struct FailedAttempt {
+  int attempt = 0;        // 0 for the first start
+  std::string failure{};  // a sentence, as JobStatus::first_failure
+  friend bool operator==(const FailedAttempt&, const FailedAttempt&) = default;
+};
+
 struct JobStatus {
   std::string id{};
   JobState state = JobState::kUnknown;
@@ -63,6 +70,8 @@ struct JobStatus {
   std::optional<Rank> failed_rank{};      // of the first failure
   std::vector<std::string> last_lines{};  // of its output, a bounded number
   std::string records{};                  // for `peal why`: a path; empty: not kept
+  /// Why the job has started again, the last time. Kept after the end, also after success.
+  std::optional<FailedAttempt> failed_attempt{};
   friend bool operator==(const JobStatus&, const JobStatus&) = default;
 };
 
@@ -79,6 +88,8 @@ struct LogQuery {
   std::optional<int> attempt{};  // 0 for the first start; nothing: the last one
   Follow follow = Follow::kNo;   // may begin before the job runs
   Interrupt interrupt{};         // called while the runner waits
+  /// With `follow`: gets "attempt 0 failed: ...; attempt 1 follows" between the lines of the two.
+  std::function<void(const std::string& sentence)> tell{};
 };
 
 /// A line of a node, without its end.

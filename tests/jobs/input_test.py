@@ -84,6 +84,10 @@ class Input(JobTest):
     def test_a_file_that_is_missing(self):
         self.assert_refused("none.yaml: there is no such file", "submit", "none.yaml", "--to", "local")
 
+    def test_a_folder_that_does_not_exist(self):
+        self.assert_refused("directory: there is no folder /no/such/folder on this machine", "submit",
+                            self.write({**GOOD, "directory": "/no/such/folder"}), "--to", "local")
+
     def test_no_file(self):
         self.assert_refused("no job given: name its file", "submit", "--to", "local")
 
@@ -120,10 +124,6 @@ class Failures(JobTest):
         self.assert_fails({"roles": [role("no-such-program")]}, 127,
                           '.*localhost: cannot run "no-such-program": command not found[^\n]*')
 
-    def test_a_folder_that_does_not_exist(self):
-        self.assert_fails({"directory": "/no/such/folder", "roles": [role("true")]}, 126,
-                          ".*localhost: the folder /no/such/folder is missing[^\n]*")
-
     def test_a_file_that_cannot_be_executed(self):
         self.assert_fails({"roles": [role("/etc/passwd")]}, 126, ".*localhost: cannot run \"/etc/passwd\"[^\n]*")
 
@@ -133,6 +133,10 @@ class Failures(JobTest):
         status = self.status("job")
         self.assertEqual((status["state"], status["exit_code"]), ("failed", 127))
         self.assertIn("command not found", status["first_failure"])
+        self.assertEqual([node["reason"] for node in status["nodes"]], ["it did not start"])
+        logs = self.peal("logs", "-f", "job")
+        self.assertEqual((logs.returncode, logs.stdout, logs.stderr),
+                         (0, "", f"peal: {status['id']} failed: {status['first_failure']}\n"))
         self.assertRegex(self.peal("status", "job").stdout, r"(?m)^failure +[^\n]*command not found")
 
 
@@ -183,6 +187,15 @@ class Records(JobTest):
         self.assertEqual(listed[good]["state"], "succeeded")
         self.assertIn("end.json is damaged", listed[bad]["damage"])
         self.assertEqual(self.peal("jobs").returncode, 0)
+
+    def test_a_long_reason_is_cut_in_the_list_and_whole_in_json(self):
+        job = self.ended(days_ago=1)
+        self.edit(job, "end.json", state="failed", first_failure="ü" * 200)
+        line = self.peal("jobs").stdout.splitlines()[1]
+        self.assertRegex(line, rf"^{job} +failed +local .* ü+\.\.\.$")
+        self.assertLessEqual(len(line.encode()), 160)
+        self.assertGreater(len(line.encode()), 155)
+        self.assertEqual(json.loads(self.peal("jobs", "--json").stdout)[0]["first_failure"], "ü" * 200)
 
     def test_a_state_of_a_later_peal_is_shown_as_it_is(self):
         job = self.ended(days_ago=1)

@@ -247,7 +247,8 @@ class Launcher(JobTest):
         self.assertEqual((status["state"], {node["state"] for node in status["nodes"]}), ("failed", {"failed"}))
         self.assertRegex(status["first_failure"], rf"^its launcher \(pid {launcher} on \S+\) is gone$")
         self.assertEqual(self.peal("status", job).stdout.count("is gone"), 1)
-        self.assertEqual((follower.communicate(timeout=PATIENCE)[1], follower.returncode), ("", 0))
+        self.assertEqual((follower.communicate(timeout=PATIENCE)[1], follower.returncode),
+                         (f"peal: {job} failed: {status['first_failure']}\n", 0))
         self.assert_no_process()
         self.assertEqual(self.cancel(job), f"{job} has ended already: failed\n")
 

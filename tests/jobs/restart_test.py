@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 
 import jobs
@@ -25,7 +26,13 @@ class Restarts(JobTest):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(collections.Counter(run.stdout.splitlines()), collections.Counter(
             f"[w-{node}] {text}" for node in (0, 1) for text in ("attempt 0", "attempt 1", "attempt 2", *["problem"] * 3)))
-        self.assertRegex(self.peal("status", "job").stdout, r"(?m)^restarts +2$")
+        for attempt in (0, 1):
+            self.assertRegex(run.stderr, rf"(?m)^peal: attempt {attempt} failed: rank [01] \(w [01] on localhost\) ended with "
+                                         rf"exit code 1; attempt {attempt + 1} follows$")
+        text = self.peal("status", "job").stdout
+        self.assertRegex(text, r"(?m)^restarts +2$")
+        self.assertRegex(text, r"(?m)^attempt 1 +failed: rank [01] \(w [01] on localhost\) ended with exit code 1$")
+        self.assertEqual(self.status("job")["failed_attempt"]["attempt"], 1)
         for attempt in (0, 1, 2):
             self.assertEqual(self.logs("job", "--attempt", attempt, "--rank", 1), f"[w-1] attempt {attempt}\n[w-1] problem\n")
         self.assertEqual(self.logs("job", "--rank", 1), "[w-1] attempt 2\n[w-1] problem\n")
@@ -35,12 +42,15 @@ class Restarts(JobTest):
         run = self.stream({"restarts": {"most": 1, "first_pause": "10ms"}, "roles": [shell("exit $((PEAL_ATTEMPT + 3))")]})
         self.assertEqual(run.returncode, 4, run.stderr)
         self.assertRegex(run.stderr, r"(?m)^peal: job-\w+ failed: rank 0 \(w 0 on localhost\) ended with exit code 4$")
-        self.assertEqual(self.record(self.status("job")["id"], "end.json")["attempts"], 2)
+        status = self.status("job")
+        self.assertEqual(self.record(status["id"], "end.json")["attempts"], 2)
+        self.assertEqual(status["failed_attempt"], {"attempt": 0, "failure": "rank 0 (w 0 on localhost) ended with exit code 3"})
 
     def test_a_job_that_waits_for_its_restart_says_so_and_can_be_cancelled(self):
         job = self.submit({"restarts": {"most": 3, "first_pause": "1h", "longest_pause": "1h"}, "roles": [shell("exit 5")]})
         status = wait_until(lambda: (seen := self.status(job))["reason"] == "restart 1 of 3" and seen, "waiting")
         self.assertEqual(status["state"], "preparing")
+        self.assertEqual(status["failed_attempt"]["failure"], "rank 0 (w 0 on localhost) ended with exit code 5")
         self.cancel(job)
         status = self.end_of(job)
         self.assertEqual((status["state"], status["exit_code"]), ("cancelled", 143))
@@ -70,25 +80,30 @@ class Restarts(JobTest):
 
 
 class Logs(JobTest):
-    def follow(self, *arguments):
-        return self.start("logs", "-f", *arguments)
+    def follow(self, *arguments, **options):
+        return self.start("logs", "-f", *arguments, **options)
 
     def test_a_follower_sees_all_attempts_to_the_end(self):
         job = self.submit({"restarts": {"most": 1, "first_pause": "300ms"}, "roles": [
             shell(f"echo start $PEAL_ATTEMPT; {self.at_gate()}; echo end $PEAL_ATTEMPT; [ $PEAL_ATTEMPT = 1 ]")]})
-        follower = self.follow(job)
+        follower = self.follow(job, stderr=subprocess.STDOUT)
         self.assertEqual(follower.stdout.readline(), "start 0\n")
         self.open_gate()
-        self.assertEqual((follower.communicate(timeout=PATIENCE), follower.returncode),
-                         (("end 0\nstart 1\nend 1\n", ""), 0))
+        out, _ = follower.communicate(timeout=PATIENCE)
+        self.assertEqual((out, follower.returncode),
+                         ("end 0\n"
+                          "peal: attempt 0 failed: rank 0 (w 0 on localhost) ended with exit code 1; attempt 1 follows\n"
+                          f"start 1\nend 1\npeal: {job} succeeded\n", 0))
 
     def test_a_follower_of_one_attempt_waits_for_it(self):
         job = self.submit({"restarts": {"most": 1, "first_pause": "300ms"}, "roles": [
             shell(f"{self.at_gate()}; echo attempt $PEAL_ATTEMPT; [ $PEAL_ATTEMPT = 1 ]")]})
         first, second = self.follow(job, "--attempt", "0"), self.follow(job, "--attempt", "1")
         self.open_gate()
-        self.assertEqual(first.communicate(timeout=PATIENCE), ("attempt 0\n", ""))
-        self.assertEqual(second.communicate(timeout=PATIENCE), ("attempt 1\n", ""))
+        out, err = first.communicate(timeout=PATIENCE)
+        self.assertEqual(out, "attempt 0\n")
+        self.assertRegex(err, rf"\Apeal: attempt 0 failed: .*; attempt 1 follows\npeal: {job} succeeded\n\Z")
+        self.assertEqual(second.communicate(timeout=PATIENCE), ("attempt 1\n", f"peal: {job} succeeded\n"))
 
     def test_a_follower_of_one_rank_sees_only_that_rank(self):
         job = self.submit({"roles": [shell(f"{self.at_gate()}; echo rank $RANK; echo err $RANK >&2", nodes=2,
@@ -98,7 +113,8 @@ class Logs(JobTest):
         for rank, follower in enumerate(followers):
             out, err = follower.communicate(timeout=PATIENCE)
             label = f"[w-{rank // 2}:{rank}]"
-            self.assertEqual((sorted(out.splitlines()), err), ([f"{label} err {rank}", f"{label} rank {rank}"], ""))
+            self.assertEqual((sorted(out.splitlines()), err),
+                             ([f"{label} err {rank}", f"{label} rank {rank}"], f"peal: {job} succeeded\n"))
 
     def test_long_lines_of_many_ranks_stay_whole(self):
         script = "import os, sys\nfor i in range(30): print(os.environ['RANK'] * 70000, flush=True)"
@@ -107,7 +123,7 @@ class Logs(JobTest):
         follower = self.follow(job)
         self.open_gate()
         out, err = follower.communicate(timeout=PATIENCE)
-        self.assertEqual((follower.returncode, err), (0, ""))
+        self.assertEqual((follower.returncode, err), (0, f"peal: {job} succeeded\n"))
         expected = collections.Counter({f"[w-{rank}] {str(rank) * 70000}": 30 for rank in range(3)})
         self.assertEqual(collections.Counter(out.splitlines()), expected)
         self.assertEqual(collections.Counter(self.logs(job).splitlines()), expected)
@@ -117,7 +133,7 @@ class Logs(JobTest):
         follower = self.follow(job)
         self.await_file("begun")
         self.open_gate()
-        self.assertEqual(follower.communicate(timeout=PATIENCE), ("begin end\nlast\n", ""))
+        self.assertEqual(follower.communicate(timeout=PATIENCE), ("begin end\nlast\n", f"peal: {job} succeeded\n"))
 
     def test_any_bytes_are_passed_on(self):
         data = bytes(range(1, 256)).replace(b"\n", b"").replace(b"\r", b"")

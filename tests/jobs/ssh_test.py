@@ -146,7 +146,9 @@ class Runs(SshTest):
         self.cancel(job)
         status = self.end_of(job)
         self.assertEqual((status["state"], status["exit_code"]), ("cancelled", 143))
-        self.assertEqual((follower.communicate(timeout=PATIENCE), follower.returncode), (("", ""), 0))
+        self.assertEqual((follower.communicate(timeout=PATIENCE), follower.returncode),
+                         (("", f"peal: {job} cancelled: a user has cancelled it\n"), 0))
+        self.assertEqual([node["reason"] for node in status["nodes"]], ["it did not start"] * 2)
 
     def test_the_time_limit_counts_while_hosts_are_awaited(self):
         run = self.stream({"max_run_time": "1s", "roles": [role("true")]}, to=to("silent"))
@@ -170,7 +172,7 @@ class Runs(SshTest):
             follower = self.start("logs", "-f", job)
             self.await_state(job, "preparing")
             hosts.restore("late")
-            self.assertEqual(follower.communicate(timeout=PATIENCE), ("output\n", ""))
+            self.assertEqual(follower.communicate(timeout=PATIENCE), ("output\n", f"peal: {job} succeeded\n"))
             self.assertEqual(self.end_of(job)["state"], "succeeded")
         finally:
             self.hosts = before

@@ -215,7 +215,13 @@ Error not_yaml(const YAML::Exception& error, std::string_view text, const std::s
   if (error.msg == YAML::ErrorMsg::DOC_IN_SCALAR || error.msg == YAML::ErrorMsg::EOF_IN_SCALAR) {
     return wrong(place, name, "a text in quotes is not closed; its last \" or ' is missing");
   }
-  return wrong(place, name, "it is not YAML: " + error.msg);
+  const bool is_misplaced =
+      error.msg == YAML::ErrorMsg::END_OF_MAP || error.msg == YAML::ErrorMsg::END_OF_SEQ;
+  return wrong(place,
+               name,
+               fmt::format("it is not YAML: {}{}",
+                           error.msg,
+                           is_misplaced ? "; check the indentation of this line" : ""));
 }
 
 void check_bytes(std::string_view text, const std::string& name) {

@@ -75,6 +75,9 @@ TEST(DocumentTest, ATextThatIsNotYamlIsAnErrorWithItsPlace) {
   EXPECT_THAT(not_parsed("a: 'x"), HasSubstr("is not closed"));
   EXPECT_EQ(not_parsed("a: 1\nb: \xff\n"), "job.yaml:2:1: this line is not UTF-8 text");
   EXPECT_THAT(not_parsed("a: *b\n"), StartsWith("job.yaml:1:4: it is not YAML: "));
+  EXPECT_EQ(
+      not_parsed("a:\n  b: 1\n c: 2\n"),
+      "job.yaml:3:2: it is not YAML: end of map not found; check the indentation of this line");
 }
 
 TEST(DocumentTest, EmptyTextsAndSeveralDocumentsAreErrors) {

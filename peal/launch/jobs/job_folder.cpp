@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 #include "peal/base/printable.h"
 #include "peal/launch/job/print_job.h"
 #include "peal/launch/job/read_job.h"
@@ -160,6 +161,10 @@ std::string JobFolder::rank_log(int attempt, Rank rank, Channel channel) const {
       "{}/rank-{}.{}", attempt_directory(attempt), rank, channel == Channel::kOut ? "out" : "err");
 }
 
+std::string JobFolder::failure_file(int attempt) const {
+  return attempt_directory(attempt) + "/failure.txt";
+}
+
 JobFolder make_job_folder(const std::filesystem::path& directory, const NewJob& job) {
   make_private_folders(directory);
   UnfinishedFolder unfinished(directory);
@@ -187,6 +192,21 @@ JobFolder find_job_folder(const std::filesystem::path& directory, std::string_vi
     throw Error(error.kind(),
                 fmt::format("{} (jobs are in {})", error.message(), printable(directory.string())));
   }
+}
+
+std::vector<int> attempts_of(const JobFolder& folder) {
+  constexpr std::string_view kPrefix = "attempt-";
+  std::vector<int> attempts;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder.path(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (!name.starts_with(kPrefix)) continue;
+    const auto number = try_parse_number<int>(std::string_view(name).substr(kPrefix.size()));
+    if (number && *number >= 0) attempts.push_back(*number);
+  }
+  std::ranges::sort(attempts);
+  return attempts;
 }
 
 std::vector<std::string> job_ids(const std::filesystem::path& directory) {
@@ -220,6 +240,10 @@ void write(const JobFolder& folder, const LauncherState& state) {
 void write(const JobFolder& folder, const JobEnd& end) {
   write_whole_file(folder.end_file(), encode(end));
   remove_own_file(folder.secret_file());
+}
+
+void write(const JobFolder& folder, const FailedAttempt& failed) {
+  write_whole_file(folder.failure_file(failed.attempt), failed.failure);
 }
 
 void ask_to_cancel(const JobFolder& folder) {
@@ -257,6 +281,12 @@ std::optional<JobEnd> read_end(const JobFolder& folder) {
 
 std::optional<CancelRequest> read_cancel_request(const JobFolder& folder) {
   return read_if_it_exists(folder.cancel_file(), decode_cancel_request);
+}
+
+std::optional<FailedAttempt> read_failure(const JobFolder& folder, int attempt) {
+  const std::string path = folder.failure_file(attempt);
+  if (!exists(path)) return std::nullopt;
+  return FailedAttempt{.attempt = attempt, .failure = read_record(path)};
 }
 
 }  // namespace peal::launch::jobs

@@ -41,6 +41,8 @@ class JobFolder final {
   std::string attempt_directory(int attempt) const;
   /// As the launcher names it in that folder: "attempt-0/rank-3.out".
   std::string rank_log(int attempt, Rank rank, Channel channel) const;
+  /// How an attempt has failed after which the job starts again.
+  std::string failure_file(int attempt) const;
 
   friend bool operator==(const JobFolder&, const JobFolder&) = default;
 
@@ -74,6 +76,8 @@ void write(const JobFolder& folder, const Submission& submission);
 void write(const JobFolder& folder, const LauncherState& state);
 /// Also removes the secret, which is not needed any more.
 void write(const JobFolder& folder, const JobEnd& end);
+/// The folder of the attempt must exist.
+void write(const JobFolder& folder, const FailedAttempt& failed);
 /// Asks the launcher to cancel the job. A launcher reads this regularly. May be repeated: the first
 /// request stays.
 void ask_to_cancel(const JobFolder& folder);
@@ -88,5 +92,10 @@ Secret read_secret(const JobFolder& folder);
 std::optional<LauncherState> read_state(const JobFolder& folder);
 std::optional<JobEnd> read_end(const JobFolder& folder);
 std::optional<CancelRequest> read_cancel_request(const JobFolder& folder);
+/// Nothing if the job has not started again after this attempt.
+std::optional<FailedAttempt> read_failure(const JobFolder& folder, int attempt);
+
+/// The numbers of the attempts that have logs, in order.
+std::vector<int> attempts_of(const JobFolder& folder);
 
 }  // namespace peal::launch::jobs

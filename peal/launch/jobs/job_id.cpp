@@ -63,7 +63,7 @@ std::vector<std::string> nearest_ids(std::string_view text, std::span<const std:
 Error unknown_id(std::string_view text, std::span<const std::string> ids) {
   const std::string start = fmt::format("there is no job {}", quoted_beginning(text));
   if (ids.empty()) {
-    return Error(ErrorKind::kUsage, start + ": no job of yours is known here (see `peal submit`)");
+    return Error(ErrorKind::kUsage, start + ": no job was submitted here by `peal submit`");
   }
   const std::vector<std::string> nearest = nearest_ids(text, ids);
   const std::string hint = nearest.empty()

@@ -90,7 +90,8 @@ TEST(JobIdTest, AnUnknownTextNamesTheNearestIds) {
 }
 
 TEST(JobIdTest, WithoutAnyJobTheErrorSaysSo) {
-  EXPECT_THAT(usage_error_of([] { find_job_id("mnist", {}); }), HasSubstr("no job of yours"));
+  EXPECT_THAT(usage_error_of([] { find_job_id("mnist", {}); }),
+              HasSubstr("no job was submitted here"));
   EXPECT_THAT(usage_error_of([] { find_job_id("", kIds); }), HasSubstr("is empty"));
 }
 

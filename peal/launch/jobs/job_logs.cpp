@@ -12,7 +12,6 @@
 #include "peal/base/clock.h"
 #include "peal/base/error.h"
 #include "peal/base/interrupt.h"
-#include "peal/base/parse_number.h"
 #include "peal/launch/jobs/growing_file.h"
 #include "peal/launch/jobs/job_status.h"
 
@@ -91,11 +90,27 @@ class Logs final {
   void add_new_attempts() {
     for (const int attempt : attempts_of(folder_)) {
       const bool is_wanted = query_.attempt ? attempt == first_ : attempt >= first_;
-      if (!is_wanted || !attempts_.insert(attempt).second) continue;
+      if (!is_wanted || attempts_.contains(attempt)) continue;
       read_to_the_end();  // of the attempt before, which is over
+      tell_of_failure();
+      attempts_.insert(attempt);
+      has_told_ = false;
       files_.clear();
       add(attempt);
     }
+  }
+
+  /// Once, after all lines of the attempt, if another attempt follows.
+  void tell_of_failure() {
+    if (!query_.tell || attempts_.empty() || has_told_) return;
+    const auto failed = read_failure(folder_, *attempts_.rbegin());
+    if (!failed) return;
+    read_to_the_end();
+    query_.tell(fmt::format("attempt {} failed: {}; attempt {} follows",
+                            failed->attempt,
+                            failed->failure,
+                            failed->attempt + 1));
+    has_told_ = true;
   }
 
   void read_new() {
@@ -138,6 +153,7 @@ class Logs final {
   const std::vector<RankPlace> places_;
   int first_ = 0;
   std::set<int> attempts_;
+  bool has_told_ = false;  // of the failure of the last one
   std::deque<GrowingFile> files_;
 };
 
@@ -152,6 +168,7 @@ void follow(Logs& logs, const LogQuery& query, const HasEnded& has_ended) {
   while (true) {
     const bool is_over = has_ended();  // before the last look: nothing is written after the end
     logs.add_new_attempts();
+    logs.tell_of_failure();
     if (is_over) return logs.read_to_the_end();
     logs.read_new();
     pause(query.interrupt);
@@ -159,21 +176,6 @@ void follow(Logs& logs, const LogQuery& query, const HasEnded& has_ended) {
 }
 
 }  // namespace
-
-std::vector<int> attempts_of(const JobFolder& folder) {
-  constexpr std::string_view kPrefix = "attempt-";
-  std::vector<int> attempts;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder.path(), error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename();
-    if (!name.starts_with(kPrefix)) continue;
-    const auto number = try_parse_number<int>(std::string_view(name).substr(kPrefix.size()));
-    if (number && *number >= 0) attempts.push_back(*number);
-  }
-  std::ranges::sort(attempts);
-  return attempts;
-}
 
 void read_logs(const JobFolder& folder, const LogQuery& query, const LogSink& sink) {
   read_logs(folder, query, sink, [&] { return launch::has_ended(status_of(folder).state); });

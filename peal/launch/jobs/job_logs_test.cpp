@@ -149,6 +149,29 @@ TEST_F(JobLogsTest, FollowingShowsLaterAttemptsAndNotEarlierOnes) {
   EXPECT_THAT(following.wait_for_end(), ElementsAre("of attempt 1", "unfinished", "of attempt 2"));
 }
 
+TEST_F(JobLogsTest, FollowingTellsOfAFailureBetweenTheLinesOfTwoAttempts) {
+  for (const int pause : {0, 2}) {  // looks between the failure and the next attempt
+    SCOPED_TRACE(pause);
+    std::filesystem::remove_all(folder_.attempt_directory(0));
+    std::filesystem::remove_all(folder_.attempt_directory(1));
+    append(0, 0, Channel::kOut, "a\nunfinished");
+    std::vector<std::string> texts;
+    LogQuery query{.follow = Follow::kUntilTheEnd};
+    query.tell = [&](const std::string& sentence) { texts.push_back(sentence); };
+    int look = 0;
+    const auto has_ended = [&] {
+      if (look == 1) write(folder_, FailedAttempt{.attempt = 0, .failure = "rank 1 failed"});
+      if (look == 1 + pause) append(1, 0, Channel::kOut, "b\n");
+      return ++look == 5;
+    };
+    read_logs(
+        folder_, query, [&](const LogLine& line) { texts.emplace_back(line.text); }, has_ended);
+    EXPECT_THAT(
+        texts,
+        ElementsAre("a", "unfinished", "attempt 0 failed: rank 1 failed; attempt 1 follows", "b"));
+  }
+}
+
 TEST_F(JobLogsTest, FollowingOneRankOfOneAttemptShowsNoOther) {
   Following following(folder_, {.rank = 0, .attempt = 1});
   append(0, 0, Channel::kOut, "earlier\n");

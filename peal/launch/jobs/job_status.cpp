@@ -1,6 +1,7 @@
 #include "peal/launch/jobs/job_status.h"
 
 #include <algorithm>
+#include <ranges>
 #include <string>
 
 #include <fmt/format.h>
@@ -106,12 +107,25 @@ Liveness liveness_in(const JobRecords& records) {
   return Liveness::kNotVisible;
 }
 
-}  // namespace
-
-JobStatus status_of(const JobRecords& records, WallTime now) {
+JobStatus status_without_attempts(const JobRecords& records, WallTime now) {
   if (records.end) return status_at_the_end(records.submission.id, *records.end);
   if (records.state) return status_from_state(records, now);
   return status_before_the_start(records);
+}
+
+std::optional<FailedAttempt> last_failed_attempt(const JobFolder& folder) {
+  for (const int attempt : std::views::reverse(attempts_of(folder))) {
+    if (auto failed = read_failure(folder, attempt)) return failed;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+JobStatus status_of(const JobRecords& records, WallTime now) {
+  JobStatus status = status_without_attempts(records, now);
+  status.failed_attempt = records.failed_attempt;
+  return status;
 }
 
 JobRecords read_records(const JobFolder& folder) {
@@ -129,6 +143,7 @@ JobRecords read_records(const JobFolder& folder) {
         read_submission(folder) == records.submission && read_state(folder) == records.state;
     if (is_settled) break;
   }
+  records.failed_attempt = last_failed_attempt(folder);
   return records;
 }
 

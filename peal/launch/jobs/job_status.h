@@ -17,6 +17,7 @@ struct JobRecords {
   std::optional<LauncherState> state{};
   std::optional<CancelRequest> cancel{};
   std::optional<JobEnd> end{};
+  std::optional<FailedAttempt> failed_attempt{};  // the last one
   /// Of the launcher that has written the state, else of the process that must write the first
   /// state. Not used if neither exists.
   Liveness launcher = Liveness::kNotVisible;

@@ -21,7 +21,6 @@
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
 #include "peal/launch/job/rank_variables.h"
-#include "peal/launch/jobs/job_logs.h"
 #include "peal/launch/launcher.h"
 #include "peal/launch/outputs.h"
 #include "peal/launch/post_mortem.h"
@@ -72,6 +71,7 @@ class JobLauncher final : public AttemptedJob {
 
   AttemptEnd run(const BeginAttempt& attempt, int number) override;
   void tell(const std::string& sentence) override;
+  void restart(const std::string& sentence) override;
   int look() override;
 
  private:
@@ -124,7 +124,7 @@ JobLauncher::JobLauncher(const jobs::JobFolder& folder, const std::string& versi
       submission_(read_submission(folder)),
       job_(without_spares(read_job(folder))),
       version_(version),
-      record_(folder),
+      record_(folder, job_.success_role),
       given_(decode_launcher_options(submission_.runner_options)),
       inherited_(inherited_variables()),
       first_attempt_(next_attempt_of(folder)) {}
@@ -187,6 +187,11 @@ void JobLauncher::tell(const std::string& sentence) {
   if (!end_.first_failure.empty()) return;
   end_.cause = EndCause::kNotStarted;
   end_.first_failure = sentence;
+}
+
+void JobLauncher::restart(const std::string& sentence) {
+  say(fmt::format("peal: {}\n", sentence));
+  record_.restart(end_.first_failure, sentence);
 }
 
 agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {

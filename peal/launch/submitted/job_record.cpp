@@ -31,7 +31,8 @@ std::string as_sentence(std::string_view report) {
   return sentence;
 }
 
-JobRecord::JobRecord(jobs::JobFolder folder) : folder_(std::move(folder)) {
+JobRecord::JobRecord(jobs::JobFolder folder, std::string success_role)
+    : folder_(std::move(folder)), success_role_(std::move(success_role)) {
   state_.launcher = jobs::this_process();
   state_.started_at = state_.written_at = jobs::wall_time_now();
   write(folder_, state_);
@@ -73,6 +74,14 @@ void JobRecord::wait(const std::string& reason) {
   write_later();
 }
 
+void JobRecord::restart(const std::string& failure, const std::string& reason) {
+  try {
+    write(folder_, FailedAttempt{.attempt = state_.attempt, .failure = failure});
+  } catch (const Error&) {  // the disk is full; the job goes on
+  }
+  wait(reason);
+}
+
 void JobRecord::started() {
   state_.state = JobState::kRunning;
   state_.reason.clear();
@@ -90,6 +99,13 @@ NodeStatus& JobRecord::node_of(Rank rank) {
   return state_.nodes[node_of_rank_[static_cast<std::size_t>(rank)]];
 }
 
+/// Whether the success role has ended well: then the launcher ends all others.
+bool JobRecord::is_decided() const {
+  return !success_role_.empty() && std::ranges::all_of(state_.nodes, [&](const NodeStatus& node) {
+    return node.role != success_role_ || node.state == JobState::kSucceeded;
+  });
+}
+
 /// A node has the state of its first failure; of processes that the launcher has ended, if there is
 /// none; and has succeeded after all its processes have.
 void JobRecord::ended(const ProcessEnd& end) {
@@ -102,7 +118,9 @@ void JobRecord::ended(const ProcessEnd& end) {
     node.exit_code = shell_code(end.status);
   } else if (failed(end.status) && node.state == JobState::kRunning) {
     node.state = JobState::kCancelled;
-    node.reason = "its launcher has ended it";
+    node.reason = is_decided()
+                      ? fmt::format("ended because the role {} has succeeded", success_role_)
+                      : "its launcher has ended it";
   } else if (left == 0 && node.state == JobState::kRunning) {
     node.state = JobState::kSucceeded;
     node.exit_code = 0;
@@ -157,7 +175,9 @@ std::string JobRecord::describe(const ProcessEnd& end) const {
 void JobRecord::finish(jobs::JobEnd end) {
   for (NodeStatus& node : state_.nodes) {
     if (has_ended(node.state)) continue;
-    node.state = JobState::kCancelled;  // nothing has started there
+    node.reason =
+        node.state == JobState::kPreparing ? "it did not start" : "its launcher has ended it";
+    node.state = JobState::kCancelled;
   }
   if (was_warned_ && end.state == JobState::kSucceeded) {
     end.reason = "its ranks ended after the warning before its time limit";

@@ -22,13 +22,15 @@ std::string as_sentence(std::string_view report);
 /// to end the job. Threads: one.
 class JobRecord final : public LaunchWatch {
  public:
-  /// Writes the first state. Errors: resource.
-  explicit JobRecord(jobs::JobFolder folder);
+  /// Writes the first state. `success_role`: Job::success_role. Errors: resource.
+  explicit JobRecord(jobs::JobFolder folder, std::string success_role = "");
 
   /// An attempt begins: the launcher connects with the hosts.
   void begin(int attempt, const ProcessPlan& plan);
   /// The launcher waits: "restart 1 of 3".
   void wait(const std::string& reason);
+  /// The same after an attempt that has failed: "rank 3 was killed by SIGKILL", for the users.
+  void restart(const std::string& failure, const std::string& reason);
   void started() override;
   void warned() override;
   void ended(const ProcessEnd& end) override;
@@ -43,11 +45,13 @@ class JobRecord final : public LaunchWatch {
 
  private:
   NodeStatus& node_of(Rank rank);
+  bool is_decided() const;
   void write_later() { has_changed_ = true; }
   void write_if_due();
   void write_now();
 
   const jobs::JobFolder folder_;
+  const std::string success_role_;
   jobs::LauncherState state_;
   std::vector<std::size_t> node_of_rank_;  // in state_.nodes
   std::vector<int> running_;               // processes of each node

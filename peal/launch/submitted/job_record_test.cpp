@@ -104,6 +104,44 @@ TEST_F(JobRecordTest, TheEndKeepsTheNodesAndTheAttempts) {
   EXPECT_EQ(status().state, JobState::kSucceeded);
 }
 
+TEST_F(JobRecordTest, TheFailureBeforeARestartIsKeptAlsoAfterSuccess) {
+  JobRecord record(folder_);
+  record.begin(0, plan_);
+  std::filesystem::create_directories(folder_.attempt_directory(0));
+  record.restart("rank 1 failed", "restart 1 of 2");
+  const FailedAttempt expected{.attempt = 0, .failure = "rank 1 failed"};
+  EXPECT_EQ(status().failed_attempt, expected);
+  look_until(record, [&] { return status().reason == "restart 1 of 2"; });
+  record.begin(1, plan_);
+  record.finish({.state = JobState::kSucceeded, .exit_code = 0});
+  EXPECT_EQ(status().failed_attempt, expected);
+}
+
+TEST_F(JobRecordTest, NodesThatDidNotStartSaySo) {
+  JobRecord record(folder_);
+  record.begin(0, plan_);
+  record.finish({.state = JobState::kFailed, .first_failure = "no route to h0"});
+  EXPECT_THAT(status().nodes,
+              testing::Each(testing::Field(&NodeStatus::reason, "it did not start")));
+}
+
+TEST_F(JobRecordTest, NodesThatEndAfterTheSuccessRoleNameIt) {
+  const ProcessEnd by_request{.status = SIGTERM, .ended_by = EndedBy::kRequest};
+  for (const std::string role : {"", "b"}) {
+    JobRecord record(folder_, role);
+    record.begin(0, plan_);
+    record.started();
+    record.ended({.rank = 2, .status = 0});
+    record.ended({.rank = 3, .status = 0});
+    record.ended(by_request);
+    record.finish({.state = JobState::kSucceeded, .exit_code = 0});
+    EXPECT_EQ(status().nodes[0].state, JobState::kCancelled);
+    EXPECT_EQ(
+        status().nodes[0].reason,
+        role.empty() ? "its launcher has ended it" : "ended because the role b has succeeded");
+  }
+}
+
 TEST_F(JobRecordTest, AFailureIsDescribedWithItsNodeAndHost) {
   JobRecord record(folder_);
   record.begin(0, plan_);
