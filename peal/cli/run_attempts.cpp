@@ -154,7 +154,8 @@ launch::AttemptEnd RunJob::run_on_hosts(const launch::LaunchOptions& options, in
     agents.collect_records(flights.folder(), options.ranks, launch::agents::kRecordsLimit);
   }
   launch::AttemptEnd end = report(result, flights, made.job.id, options);
-  if (launch::agents::is_preempted(agents)) end.next = launch::AfterAttempt::kAwaitEnd;
+  if (launch::agents::is_preempted(agents, result.signal))
+    end.next = launch::AfterAttempt::kAwaitEnd;
   return end;
 }
 

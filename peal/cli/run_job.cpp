@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -37,7 +38,8 @@ int run_elastic(const RunRequest& request, const launch::Variables& inherited) {
   }
   launch::remove_former_dump(options.log_directory, options.node);
   const launch::JobContext job = launch::make_job_context().job;
-  launch::agents::Agents agents(agents_options(request, job.id, inherited));
+  std::optional<launch::agents::Agents> agents(std::in_place,
+                                               agents_options(request, job.id, inherited));
   const bool is_slurm = request.engine && request.engine->engine == launch::agents::Engine::kSlurm;
   const LauncherFacts launcher{
       .command = options.command,
@@ -49,7 +51,7 @@ int run_elastic(const RunRequest& request, const launch::Variables& inherited) {
       job,
       flights.place(),
       [&](launch::GuardDuty duty) {
-        return std::make_unique<launch::agents::ElasticGuard>(agents, launcher, std::move(duty));
+        return std::make_unique<launch::agents::ElasticGuard>(*agents, launcher, std::move(duty));
       },
       inherited,
       launch::target_of(STDOUT_FILENO),
@@ -57,14 +59,16 @@ int run_elastic(const RunRequest& request, const launch::Variables& inherited) {
   ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
   if (!report.why_badly.empty() && !report.rounds.empty() && !flights.folder().empty()) {
     const launch::ElasticRound& last = report.rounds.back();
-    agents.collect_round(observe::round_folder_in(flights.folder(), last.number),
-                         last.number,
-                         last.ranks,
-                         launch::agents::kRecordsLimit);
+    agents->collect_round(observe::round_folder_in(flights.folder(), last.number),
+                          last.number,
+                          last.ranks,
+                          launch::agents::kRecordsLimit);
   }
   report.post_mortem = launch::examine(report, flights.place(), job.id, options);
   say(launch::describe(report));
-  if (launch::agents::is_preempted(agents)) {
+  const bool is_preempted = launch::agents::is_preempted(*agents, report.signal);
+  agents.reset();  // while this process waits, nothing would serve them
+  if (is_preempted) {
     say(fmt::format("peal: {}\n", launch::kPreempted));
     return launch::await_preemption([] { return 0; });
   }

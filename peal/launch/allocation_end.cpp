@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
 #include "peal/base/split.h"
@@ -73,19 +75,21 @@ std::optional<Timeout> time_left_of_allocation(const Environment& environment) {
   return left ? parse_time_left(*left) : std::nullopt;
 }
 
-bool shows_preemption(std::string_view text) {
-  constexpr std::string_view kTime = " PreemptTime=";
-  for (const std::string_view line : split(text, '\n')) {
-    const auto found = line.find(kTime);
-    if (found == std::string_view::npos) continue;
-    if (!line.substr(found + kTime.size()).starts_with("None")) return true;
-  }
-  return false;
+bool shows_preemption(std::string_view text, std::string_view job) {
+  const auto has = [](std::string_view line, std::string_view name, std::string_view value) {
+    const std::vector<std::string_view> fields = split(line, ' ');
+    return std::ranges::count(fields, fmt::format("{}={}", name, value)) > 0;
+  };
+  return std::ranges::any_of(split(text, '\n'), [&](std::string_view line) {
+    const bool is_of_job = has(line, "JobId", job) || has(line, "HetJobId", job);
+    return is_of_job && line.find(" PreemptTime=") != std::string_view::npos &&
+           !has(line, "PreemptTime", "None");
+  });
 }
 
 bool is_preempted(const Environment& environment) {
   const auto shown = ask_slurm(environment, {"scontrol", "show", "job", "--oneliner"});
-  return shown && shows_preemption(*shown);
+  return shown && shows_preemption(*shown, environment("SLURM_JOB_ID").value_or(""));
 }
 
 }  // namespace peal::launch

@@ -18,8 +18,9 @@ std::optional<Timeout> time_left_of_allocation(const Environment& environment);
 /// Slurm, and if Slurm does not answer.
 bool is_preempted(const Environment& environment);
 
-/// Reads the output of `scontrol show job --oneliner`: a line for each component. Pure.
-bool shows_preemption(std::string_view text);
+/// Reads the output of `scontrol show job --oneliner`: a line for each component of a heterogeneous
+/// job, or for each task of an array, of which only `job` counts. Pure.
+bool shows_preemption(std::string_view text, std::string_view job);
 
 /// Reads the time left as squeue prints it: "1-02:03:04", "02:03:04", "3:04". A heterogeneous job
 /// has several lines: the shortest time counts. Returns nothing for other texts, such as

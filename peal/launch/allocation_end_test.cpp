@@ -32,10 +32,12 @@ TEST(AllocationEndTest, AJobIsPreemptedOnceSlurmShowsTheTime) {
   constexpr auto kBefore =
       "JobId=7 JobName=a PreemptEligibleTime=2026-11-28T19:51:32 PreemptTime=None\n";
   constexpr auto kAfter = "JobId=8 JobName=a PreemptTime=2026-11-28T19:51:33 Dependency=(null)\n";
-  EXPECT_FALSE(shows_preemption(kBefore));
-  EXPECT_TRUE(shows_preemption(kAfter));
-  EXPECT_TRUE(shows_preemption(std::string(kBefore) + kAfter));
-  EXPECT_FALSE(shows_preemption(""));
+  constexpr auto kOfHetJob = "JobId=9 HetJobId=7 PreemptTime=2026-11-28T19:51:33\n";
+  EXPECT_FALSE(shows_preemption(kBefore, "7"));
+  EXPECT_TRUE(shows_preemption(kAfter, "8"));
+  EXPECT_FALSE(shows_preemption(std::string(kBefore) + kAfter, "7")) << "another task of the array";
+  EXPECT_TRUE(shows_preemption(std::string(kBefore) + kOfHetJob, "7"));
+  EXPECT_FALSE(shows_preemption("", "7"));
 }
 
 TEST(AllocationEndTest, OutsideOfSlurmNothingIsAsked) {

@@ -1,14 +1,18 @@
 #include "peal/launch/attempt_loop.h"
 
 #include <poll.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 #include <set>
 #include <variant>
 
 #include <fmt/format.h>
 
+#include "peal/config/environment.h"
+#include "peal/launch/allocation_end.h"
 #include "peal/launch/launch_watch.h"
 #include "peal/launch/signals.h"
 
@@ -56,10 +60,11 @@ AttemptEnd end_of(const LaunchReport& report) {
 }
 
 int await_preemption(const std::function<int()>& look) {
-  constexpr std::chrono::hours kLong{24};
-  while (true) {
-    if (const int code = pause_until(Clock::now() + kLong, look); code != 0) return code;
-  }
+  constexpr std::chrono::minutes kAskEvery{1};
+  do {
+    if (const int code = pause_until(Clock::now() + kAskEvery, look); code != 0) return code;
+  } while (is_preempted(process_environment()));
+  return kSignalBase + SIGTERM;
 }
 
 int run_attempts(AttemptState state,

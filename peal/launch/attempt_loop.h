@@ -56,7 +56,8 @@ inline constexpr const char* kPreempted =
 
 /// Slurm counts a job that ends by itself as complete, and does not start it again. So the launcher
 /// of a preempted job waits until a signal n ends it: returns 128 + n. Or until `look` returns an
-/// exit code other than 0. Calls `look` every kLookEvery.
+/// exit code other than 0, or Slurm does not preempt the job any longer, as after the end of a job
+/// of salloc: returns 128 + SIGTERM. Calls `look` every kLookEvery, and asks Slurm every minute.
 int await_preemption(const std::function<int()>& look);
 
 /// Returns the exit code of the last attempt; 128 + n if signal n arrived during a wait. Uses the

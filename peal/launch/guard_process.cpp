@@ -33,8 +33,6 @@ constexpr Timeout kTellingPause{50};
 constexpr Timeout kKillingPause{10};
 /// How long to wait for a process that SIGKILL does not end, because it hangs in the kernel.
 constexpr Timeout kGuardKillingLimit{5000};
-/// The same, while commands after the end of ranks run.
-constexpr Timeout kAfterEndLimit{60'000};
 
 std::string flag_name(Rank rank) { return fmt::format("rank-{}", rank); }
 

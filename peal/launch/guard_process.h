@@ -22,6 +22,9 @@
 
 namespace peal::launch {
 
+/// How long commands after the end of ranks may take.
+inline constexpr Timeout kAfterEndLimit{60'000};
+
 /// Whether the launcher orders further ranks to be started.
 enum class Starts : unsigned char {
   kAtOnce,     // the guard ends with its last process

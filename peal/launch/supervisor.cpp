@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
+
+#include "peal/launch/guard_process.h"
+#include "peal/system/stop_signals.h"
 
 namespace peal::launch {
 namespace {
@@ -121,12 +123,17 @@ void Supervisor::guard_is_lost() {
   std::set<pid_t> spared = children_before_;
   spared.insert(after_ends_.begin(), after_ends_.end());
   intervention_.survivors = kill_descendants(Deadline::after(kKillingLimit), spared);
-  for (const pid_t pid : after_ends_) {
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
+  await_after_ends();
   intervention_.guard_lost = true;
   stage_ = Stage::kGone;
+}
+
+/// They remove containers, and the launcher must not hang if one of them does.
+void Supervisor::await_after_ends() const {
+  const Deadline deadline = Deadline::after(kAfterEndLimit);
+  for (const pid_t pid : after_ends_) {
+    while (::waitpid(pid, nullptr, WNOHANG) == 0 && !deadline.passed()) ::poll(nullptr, 0, 20);
+  }
 }
 
 void Supervisor::fail() {

@@ -23,9 +23,6 @@ namespace peal::launch {
 /// Must be longer than ~ProcessGroup delays an exception (a second, and 200 ms for its last
 /// messages), since a rank prints its error only after that. Costs time only if a process lingers.
 inline constexpr Timeout kOwnEnds{3000};
-/// The same signal from a process counts once in this time, because timeout(1) sends it to its
-/// child and then to the child's whole process group.
-inline constexpr Timeout kOneRequest{1000};
 /// How long the outputs may stay open and silent after all processes have ended.
 inline constexpr Timeout kLastOutput{1000};
 
@@ -96,6 +93,7 @@ class Supervisor final {
   void end_by_signal(SignalReader::Taken taken);
   void kill_at_once(int signal);
   void guard_is_lost();
+  void await_after_ends() const;
 
   const Timeout grace_;
   Stage stage_ = Stage::kRunning;

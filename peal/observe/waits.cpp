@@ -122,14 +122,14 @@ Diagnosis stuck(const JobView& job, Rank waiter) {
                   operation_text(flight, *job.unfinished(waiter))));
 }
 
-/// Blames a rank of the chain that a signal has stopped in its operation, wherever the others are.
-/// Nothing if all ranks of the chain are stopped: then none of them is the cause.
+/// Blames a rank of the chain that a signal has stopped in its operation, if all others are in
+/// operations too. Nothing if all ranks of the chain are stopped: then none of them is the cause.
 std::optional<Diagnosis> stopped_in_operation(const JobView& job, const std::vector<Rank>& chain) {
   const auto is_stopped = [&](Rank rank) { return was_stopped(job.at(rank)); };
   const auto rank = std::ranges::find_if(chain, is_stopped);
   if (rank == chain.end() || std::ranges::all_of(chain, is_stopped)) return std::nullopt;
+  if (job.unfinished(chain.back()) == nullptr) return std::nullopt;  // that rank blocks the others
   const FlightOperation* const operation = job.unfinished(*rank);
-  if (operation == nullptr) return std::nullopt;
   const RankView view = job.at(*rank);
   return make_diagnosis(job,
                         Diagnosis::Cause::kMissing,

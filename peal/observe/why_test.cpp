@@ -335,6 +335,15 @@ TEST(WhyTest, ARankStoppedInAnOperationIsTheCauseEvenIfOthersHaveFinishedTheOper
   }
 }
 
+TEST(WhyTest, ARankStoppedWhileItWaitedIsNotTheCause) {
+  const Diagnosis why =
+      diagnosis_of({fails(0, 3, 900, ErrorKind::kTimeout).waited(20, 1),
+                    FlightOf(1, 3).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0).waited(20, 2),
+                    FlightOf(2, 3).did(kAllReduce, 10, 15)},
+                   {end_of(1, State::kEndedWhileStopped, 950, "was stopped by a signal")});
+  EXPECT_THAT(why.ranks, ElementsAre(2));
+}
+
 TEST(WhyTest, ARankKilledAfterTheTimeoutIsMissingAndNotLost) {
   const Diagnosis why =
       diagnosis_of({fails(0, 2, 900, ErrorKind::kTimeout), FlightOf(1, 2).did(kAllReduce, 10, 15)},

@@ -16,9 +16,8 @@ namespace {
 
 constexpr std::array kStopSignals = {SIGINT, SIGTERM};
 
-constexpr std::int64_t kOneRequest = 1'000'000'000;  // nanoseconds
-
 // A signal handler reaches nothing but globals.
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 std::atomic<int> received = 0;
 std::atomic<std::int64_t> received_at = 0;  // nanoseconds; 0: none was received
 std::atomic<pid_t> noting_process = 0;
@@ -39,7 +38,9 @@ void note_signal(int number, siginfo_t* info, void* /*context*/) {
       received.store(number, std::memory_order_relaxed);
       return;
     }
-    if (!is_of_terminal(*info) && now() - first < kOneRequest) return;
+    const std::chrono::nanoseconds age(now() - first);
+    const bool is_same = number == received.load(std::memory_order_relaxed);
+    if (is_same && !is_of_terminal(*info) && age < kOneRequest) return;
   }
   ::signal(number, SIG_DFL);
   ::raise(number);  // is delivered after this handler

@@ -1,14 +1,19 @@
 // Notices Ctrl-C and a cluster's request to stop, so that a program can save first.
 #pragma once
 
+#include <chrono>
+
 #include "peal/system/per_process.h"
 
 namespace peal {
 
+/// The same signal from a process counts once in this time, because timeout(1) sends it to its
+/// child and then to the child's whole process group. A second Ctrl-C counts at once.
+inline constexpr std::chrono::milliseconds kOneRequest{1000};
+
 /// While an object lives, the process notes the number of the first SIGINT or SIGTERM. A second one
-/// has the default effect: it ends the process. Signals of processes count once in a second,
-/// because timeout(1) sends each twice; a second Ctrl-C counts at once. The first of several
-/// objects clears the number. The last restores the default effect.
+/// has the default effect: it ends the process. The first of several objects clears the number. The
+/// last restores the default effect.
 ///
 /// A signal that the program ignores or handles itself keeps its effect. A forked child, such as a
 /// worker of a data loader, notes nothing, unless it makes an object of its own: the signal has the

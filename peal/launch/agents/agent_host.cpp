@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,6 +42,20 @@ constexpr Timeout kToEnd{1000};
 constexpr Timeout kToResolve{2000};
 
 double seconds(Timeout time) { return static_cast<double>(time.count()) / 1000.0; }
+
+/// Asks each mpirun once: a job may have many hosts. Threads: one, as of Agents.
+std::string problem_of(const std::string& mpirun) {
+  static std::map<std::string, std::string> known;
+  const auto found = known.find(mpirun);
+  if (found != known.end()) return found->second;
+  std::string problem;
+  try {
+    problem = mpirun_problem(ask_program({.words = {mpirun, "--version"}}).out);
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  return known.emplace(mpirun, std::move(problem)).first->second;
+}
 
 }  // namespace
 
@@ -84,8 +99,7 @@ AgentHost::AgentHost(std::string name,
     return;
   }
   if (engine_.engine == Engine::kMpi) {
-    const std::string problem =
-        mpirun_problem(ask_program({.words = {found.path, "--version"}}).out);
+    const std::string problem = problem_of(found.path);
     if (!problem.empty()) {
       refuse(problem);
       return;

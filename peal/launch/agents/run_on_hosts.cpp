@@ -91,7 +91,8 @@ std::optional<Refusal> refusal_of(const Agents& agents) {
   return refusal;
 }
 
-bool is_preempted(const Agents& agents) {
+bool is_preempted(const Agents& agents, int signal) {
+  if (signal != 0) return false;
   for (int i = 0; i < agents.count(); ++i) {
     if (agents.host(i).is_ending()) return launch::is_preempted(process_environment());
   }

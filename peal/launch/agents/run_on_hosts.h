@@ -42,8 +42,8 @@ struct Refusal {
 std::optional<Refusal> refusal_of(const Agents& agents);
 
 /// After the ranks have ended: whether Slurm preempts the job. Asks Slurm if a signal has ended an
-/// agent.
-bool is_preempted(const Agents& agents);
+/// agent, and none the launcher. `signal`: that ended the launcher; 0: none.
+bool is_preempted(const Agents& agents, int signal);
 
 /// Connects with the hosts of options.hosts that have ranks. Returns nothing if all are ready.
 std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options);

@@ -257,8 +257,8 @@ int end_container(const std::vector<std::string>& arguments) {
     throw Error(ErrorKind::kUsage, "peal container-end is started by the guard of a rank");
   }
   char ignored = 0;
-  while (::read(STDIN_FILENO, &ignored, 1) > 0) {
-  }
+  ssize_t got = 1;
+  while (got > 0 || (got < 0 && errno == EINTR)) got = ::read(STDIN_FILENO, &ignored, 1);
   remove(arguments[0], arguments[1], process_variables());
   remove_folders_of_ended_processes(folder_prefix(), folder_of_the_system());
   return 0;

@@ -303,9 +303,11 @@ AttemptEnd JobLauncher::start(const BeginAttempt& attempt,
     agents.collect_records(flights.folder(), options.ranks, agents::kRecordsLimit);
   }
   AttemptEnd end = report(result, flights, made.job.id, options);
-  if (agents::is_preempted(agents)) {
+  if (agents::is_preempted(agents, result.signal)) {
     end.next = AfterAttempt::kAwaitEnd;
-    end_ = {.cause = EndCause::kHostLost, .first_failure = "Slurm has preempted the job"};
+    const std::string own = end_.first_failure.empty() ? "" : ". " + end_.first_failure;
+    end_.cause = EndCause::kHostLost;
+    end_.first_failure = "Slurm has preempted the job" + own;
   }
   return end;
 }
