@@ -8,8 +8,9 @@
 namespace peal::cli {
 
 /// Writes the lines that the query selects to stdout, with "[worker-1] " before each line if the
-/// job has several ranks, or "[worker-1:3] " if its nodes have several; to stderr, why the job
-/// starts again. After Ctrl-C, returns 130, and the job goes on. Errors: of Runner::logs.
+/// job has several ranks, or "[worker-1:3] " if its nodes have several. Before a restart of the
+/// job, writes the reason to stderr. After Ctrl-C, returns 130, and the job goes on. Errors: of
+/// Runner::logs.
 int show_logs(launch::Runner& runner,
               const launch::jobs::Submission& submission,
               launch::LogQuery query);

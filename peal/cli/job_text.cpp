@@ -19,7 +19,7 @@ using launch::jobs::WallTime;
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
-constexpr std::size_t kWidest = 160;  // columns of a list
+constexpr std::size_t kWidest = 160;  // bytes of a line of a list
 
 std::string local_time(WallTime time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}",

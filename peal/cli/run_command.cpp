@@ -162,7 +162,7 @@ void RunCommand::add_options() {
   add_engine_options();
 }
 
-/// What starts agents on other hosts, and containers.
+/// Options for the programs that start agents on other hosts, or containers.
 void RunCommand::add_engine_options() {
   run_->add_option("--launcher",
                    launcher_,
@@ -280,7 +280,7 @@ bool RunCommand::take_allocation(const HorovodSettings& settings,
   return true;
 }
 
-/// Errors: usage, if an elastic job is to make other attempts than its rounds.
+/// Errors: usage, for --max-restarts in an elastic job.
 launch::AttemptRules attempts_of(const TorchrunValues& torchrun,
                                  const HorovodSettings& settings,
                                  const launch::LaunchOptions& options,

@@ -67,7 +67,7 @@ int run_elastic(const RunRequest& request, const launch::Variables& inherited) {
   report.post_mortem = launch::examine(report, flights.place(), job.id, options);
   say(launch::describe(report));
   const bool is_preempted = launch::agents::is_preempted(*agents, report.signal);
-  agents.reset();  // while this process waits, nothing would serve them
+  agents.reset();  // nothing serves the agents while this process waits
   if (is_preempted) {
     say(fmt::format("peal: {}\n", launch::kPreempted));
     return launch::await_preemption([] { return 0; });

@@ -114,8 +114,9 @@ std::vector<std::string> runner_options(const SubmitRequest& request) {
   return encode(options);
 }
 
-/// The launcher makes the folder if it copies files into it. Without a folder, the launcher starts
-/// the processes where it is.
+/// Rejects a folder that does not exist on this machine. The launcher makes the folder if it copies
+/// files into it. Without `directory`, the launcher starts the processes in its own folder. Errors:
+/// usage.
 void check_directory(const launch::Job& job) {
   std::error_code error;
   if (job.directory.empty() || !job.files.empty()) return;
@@ -126,7 +127,7 @@ void check_directory(const launch::Job& job) {
 }
 
 /// Makes paths absolute, since the launcher may have another folder. Errors: usage, for a file that
-/// does not exist, or a folder of this machine.
+/// does not exist; with --to local, also for such a folder.
 launch::Job placed(const SubmitRequest& request, const std::filesystem::path& here) {
   if (request.to == "kubernetes") return request.job;
   launch::Job job = request.job;

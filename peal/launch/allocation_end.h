@@ -18,8 +18,8 @@ std::optional<Timeout> time_left_of_allocation(const Environment& environment);
 /// Slurm, and if Slurm does not answer.
 bool is_preempted(const Environment& environment);
 
-/// Reads the output of `scontrol show job --oneliner`: a line for each component of a heterogeneous
-/// job, or for each task of an array, of which only `job` counts. Pure.
+/// Reads the output of `scontrol show job --oneliner`. It has a line for each component of a
+/// heterogeneous job, or for each task of an array. Only lines of `job` count. Pure.
 bool shows_preemption(std::string_view text, std::string_view job);
 
 /// Reads the time left as squeue prints it: "1-02:03:04", "02:03:04", "3:04". A heterogeneous job

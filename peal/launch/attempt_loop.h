@@ -52,12 +52,13 @@ class AttemptedJob {
 
 /// What the launcher of a preempted job says when all ranks have ended (allocation_end.h).
 inline constexpr const char* kPreempted =
-    "Slurm preempts the job; all ranks have ended, and the launcher waits until Slurm ends it";
+    "Slurm preempts the job; all ranks have ended, and the launcher waits until Slurm ends the job";
 
-/// Slurm counts a job that ends by itself as complete, and does not start it again. So the launcher
-/// of a preempted job waits until a signal n ends it: returns 128 + n. Or until `look` returns an
-/// exit code other than 0, or Slurm does not preempt the job any longer, as after the end of a job
-/// of salloc: returns 128 + SIGTERM. Calls `look` every kLookEvery, and asks Slurm every minute.
+/// Waits until Slurm ends this preempted job. Slurm counts a job that ends by itself as complete,
+/// and does not start it again. Calls `look` every kLookEvery, and asks Slurm every minute. Returns
+/// - 128 + n when signal n arrives
+/// - the exit code of `look`, if it is not 0
+/// - 128 + SIGTERM if Slurm no longer preempts the job, as after the end of a job of salloc
 int await_preemption(const std::function<int()>& look);
 
 /// Returns the exit code of the last attempt; 128 + n if signal n arrived during a wait. Uses the

@@ -52,9 +52,9 @@ class Guard {
   virtual void kill() = 0;
 
   /// Starts one more process, on `command.host`. The caller closes its copies of `files`
-  /// afterwards, except of `in` if the process is on another host: the guard then reads `in`, also
-  /// ahead of the process, and sends the bytes there. A kNotStarted event reports failure, and ends
-  /// no other process. Errors: resource. A guard that has ended ignores the order.
+  /// afterwards. Exception: if the process is on another host, `in` must stay open, because the
+  /// guard reads it, also ahead of the process. A kNotStarted event reports failure, and ends no
+  /// other process. Errors: resource. A guard that has ended ignores the order.
   virtual void start(const RankCommand& command, const StandardFiles& files) = 0;
   /// Sends a signal to the process group of one process, if it still runs.
   virtual void signal(Rank rank, int signal) = 0;

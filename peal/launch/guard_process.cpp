@@ -101,7 +101,7 @@ std::optional<StopFlag> GuardProcess::make_stop_flag(RankCommand& command) {
   }
 }
 
-/// After the end of the rank: an elastic job starts any number of processes.
+/// Called after the end of each rank, because an elastic job may start any number of processes.
 void GuardProcess::remove_stop_flag(Rank rank) const {
   if (stop_flags_) ::unlink((stop_flags_->path() / flag_name(rank)).c_str());
 }

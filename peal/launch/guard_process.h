@@ -61,7 +61,7 @@ class GuardProcess final {
     pid_t target = 0;  // for kill(2): its group, or the process if it is in the terminal's group
     std::optional<StopFlag> stop_flag{};
     RankCommand command{};
-    Fd running{};          // closed after the end of the rank: the stdin of its command after_end
+    Fd running{};  // to the stdin of its command after_end; closed after the end of the rank
     pid_t after_end = -1;  // the process of this command
   };
 

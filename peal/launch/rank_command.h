@@ -22,9 +22,11 @@ struct RankCommand {
   Variables environment;               // complete
   std::vector<int> cpus;               // to bind to; empty: not bound
   std::string host = {};               // where an agent starts it; empty: this machine
-  /// A program by its path, and its arguments, for what must happen after the process has ended,
-  /// however it ended. The program starts before the process, in the same environment, so that only
-  /// a SIGKILL to both can prevent it. It must wait for the end of its stdin. Empty: nothing runs.
+  /// A command for the work after the end of the process, however the process ends: a program by
+  /// its path, and its arguments. The command starts before the process, in the same environment,
+  /// and must wait for the end of its stdin, which is the end of the process. So it also runs if
+  /// the guard is killed. If only the command is killed, the guard starts it again. Empty: nothing
+  /// runs.
   std::vector<std::string> after_end = {};
   friend bool operator==(const RankCommand&, const RankCommand&) = default;
 };

@@ -88,7 +88,8 @@ struct LogQuery {
   std::optional<int> attempt{};  // 0 for the first start; nothing: the last one
   Follow follow = Follow::kNo;   // may begin before the job runs
   Interrupt interrupt{};         // called while the runner waits
-  /// With `follow`: gets "attempt 0 failed: ...; attempt 1 follows" between the lines of the two.
+  /// With `follow`: gets "attempt 0 failed: ...; attempt 1 follows", between the lines of the two
+  /// attempts.
   std::function<void(const std::string& sentence)> tell{};
 };
 

@@ -34,14 +34,14 @@ struct StartedProcess {
 /// Returns when the program runs or could not be executed. With a `function`, the process is a fork
 /// of the caller and runs the function with the rank's environment. The kernel kills the process if
 /// the calling thread ends first (`placement.parent_death`). The caller's descriptors 0 to 2 must
-/// be open. All descriptors that a program must not inherit must be marked close-on-exec. Threads:
-/// any; with a `function` the caller has one thread, because a fork copies one thread.
+/// be open. All descriptors that a program must not inherit must be marked close-on-exec.
+/// Threads: any; with a `function` the caller has one thread, because a fork copies one thread.
 StartedProcess start_process(const RankCommand& rank,
                              const Placement& placement,
                              const RankFunction& function = {});
 
-/// Starts the command `rank.after_end`, which signals other than SIGKILL do not end, and the end of
-/// the caller neither. The descriptor `null` is /dev/null, for its output.
+/// Starts the command `rank.after_end`. It outlives the caller, and no signal but SIGKILL ends it.
+/// `in`: its stdin. The descriptor `null` is /dev/null, for its output.
 StartedProcess start_after_end(const RankCommand& rank, int in, int null);
 
 }  // namespace peal::launch

@@ -82,7 +82,7 @@ void Supervisor::handle_signals() {
   }
 }
 
-/// Not a second Ctrl-C: a user may press it at once.
+/// See kOneRequest. A second Ctrl-C always counts, because a user may press it at once.
 bool Supervisor::is_repeated(const SignalReader::Taken& taken, TimePoint now) const {
   return taken.origin == SignalOrigin::kProcess && taken.signal == last_request_ &&
          now < last_request_at_ + kOneRequest;
@@ -128,7 +128,7 @@ void Supervisor::guard_is_lost() {
   stage_ = Stage::kGone;
 }
 
-/// They remove containers, and the launcher must not hang if one of them does.
+/// These commands remove containers. The launcher must not hang if a command hangs.
 void Supervisor::await_after_ends() const {
   const Deadline deadline = Deadline::after(kAfterEndLimit);
   for (const pid_t pid : after_ends_) {

@@ -62,8 +62,8 @@ class Supervisor final {
   static constexpr std::size_t kEntries = 2;
   /// Handles signals, and then events: if a signal to the whole job ended a process, the process
   /// has not failed. Also begins to stop the processes when their time to fail by themselves is
-  /// over. `entries`: those of add_to after poll. `handler` gets all events but kGone
-  /// and kAfterEnd.
+  /// over. `entries`: those of add_to after poll. `handler` gets all events but kGone and
+  /// kAfterEnd.
   void handle(std::span<const pollfd> entries,
               const std::function<void(const GuardEvent&)>& handler);
 

@@ -7,13 +7,13 @@
 
 namespace peal {
 
-/// The same signal from a process counts once in this time, because timeout(1) sends it to its
+/// The same signal, sent by a process, counts once in this time, because timeout(1) sends it to its
 /// child and then to the child's whole process group. A second Ctrl-C counts at once.
 inline constexpr std::chrono::milliseconds kOneRequest{1000};
 
-/// While an object lives, the process notes the number of the first SIGINT or SIGTERM. A second one
-/// has the default effect: it ends the process. The first of several objects clears the number. The
-/// last restores the default effect.
+/// While an object lives, the process notes the number of the first SIGINT or SIGTERM. A second
+/// signal has the default effect: it ends the process (see also kOneRequest). The first of several
+/// objects clears the number. The last restores the default effect.
 ///
 /// A signal that the program ignores or handles itself keeps its effect. A forked child, such as a
 /// worker of a data loader, notes nothing, unless it makes an object of its own: the signal has the

@@ -248,7 +248,7 @@ class Kills(TestOfContainers):
         run.wait()
 
     def test_the_guard_is_killed_after_it_has_killed_the_ranks(self):
-        """Also together with the launcher. No process of peal that could remove the containers has begun to."""
+        """Also together with the launcher. At that time, no process of peal has begun to remove the containers."""
         for launcher_too in False, True:
             with self.subTest(launcher_too=launcher_too):
                 run = self.start("-n", "2", *SLEEP)

@@ -38,7 +38,7 @@ class SlurmCluster(world.World):
     def __init__(self, nodes=3, own_hosts=False, own_files=False, cpus=2, settings=None, kept=(),
                  containers=None, partitions=()):
         """`cpus`: of each node; this machine may have fewer. `settings`: more lines of slurm.conf, as a dict.
-        `partitions`: beside `main`, each as slurm.conf describes it; all have all nodes.
+        `partitions`: more partitions than `main`, each as in slurm.conf, without Nodes: each has all nodes.
         `own_files` needs own_hosts: nodes then share no temporary files."""
         self.nodes = [f"node{index + 1}" for index in range(nodes)]
         self.own_hosts = own_hosts

@@ -43,7 +43,8 @@ constexpr Timeout kToResolve{2000};
 
 double seconds(Timeout time) { return static_cast<double>(time.count()) / 1000.0; }
 
-/// Asks each mpirun once: a job may have many hosts. Threads: one, as of Agents.
+/// See mpirun_problem. Asks each mpirun once, because a job may have many hosts. Threads: one, as
+/// for Agents.
 std::string problem_of(const std::string& mpirun) {
   static std::map<std::string, std::string> known;
   const auto found = known.find(mpirun);

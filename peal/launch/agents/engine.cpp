@@ -151,9 +151,9 @@ std::vector<std::string> agent_command(const EngineOptions& options, const std::
 std::string mpirun_problem(std::string_view version) {
   constexpr std::string_view kLossy = "(Open MPI) 5.0.";
   if (version.find(kLossy) == std::string_view::npos) return "";
-  return "mpirun of Open MPI 5.0 loses parts of the standard input of programs on other hosts, "
-         "which carries the orders to agents; use Open MPI 4.1 or MPICH, or reach the hosts by ssh "
-         "(--launcher ssh, peal submit --to ssh)";
+  return "agents get their orders by standard input, and mpirun of Open MPI 5.0 loses parts of the "
+         "standard input of programs on other hosts; use Open MPI 4.1 or MPICH, or reach the hosts "
+         "by ssh (--launcher ssh, peal submit --to ssh)";
 }
 
 std::string last_words(const std::string& output) {

@@ -17,7 +17,8 @@ namespace peal::launch::agents {
 namespace {
 
 /// Opens a pipe or a terminal again, without blocking. Another process may read from it, too, and
-/// take the bytes between poll and read. Nothing for other files, which have a position.
+/// take the bytes between poll and read. Returns nothing for other files, because a new descriptor
+/// would begin at the start of the file.
 Fd try_reopen(int fd) {
   struct stat status {};
   const bool is_pipe = ::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);

@@ -1,7 +1,7 @@
 // The standard input of one rank on another host: the launcher's end, which reads, and the agent's
-// end, which writes. The launcher sends the next bytes when the agent has written the last ones. So
-// at most kMostInput bytes wait, besides those in the pipe of the rank. Used by agent_guard.cpp and
-// agent.cpp.
+// end, which writes. The launcher sends the next bytes when the agent has written the previous
+// ones. So at most kMostInput bytes wait, besides those in the pipe of the rank. Used by
+// agent_guard.cpp and agent.cpp.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ inline constexpr std::size_t kMostInput = 1 << 16;
 /// The launcher's end.
 class InputSource final {
  public:
-  /// `fd`: a file, a pipe or a terminal, which stays open. Its flags do not change, because other
-  /// processes may share it.
+  /// `fd`: a file, a pipe or a terminal, which must stay open. Its flags do not change, because
+  /// other processes may share it.
   explicit InputSource(int fd);
 
   /// The descriptor that `try_next` waits for; -1: none.

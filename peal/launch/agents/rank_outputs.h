@@ -16,7 +16,7 @@ namespace peal::launch::agents {
 
 class RankOutputs final {
  public:
-  /// `link` must outlive this object. While it is full, no output is read.
+  /// `link` must outlive this object. While the link is full, no output is read.
   explicit RankOutputs(AgentLink& link) : link_(link) {}
 
   struct Writers {
@@ -30,7 +30,7 @@ class RankOutputs final {
   void add_to(std::vector<pollfd>& entries) const;
   /// Reads from the ranks, and closes outputs that have ended. `entries`: those of add_to.
   void read(std::span<const pollfd> entries);
-  /// Reads what the rank has written, after its end.
+  /// After the end of the rank: reads the rest of its output.
   void drain(Rank rank);
   /// Whether all outputs have ended.
   bool is_empty() const { return streams_.empty(); }

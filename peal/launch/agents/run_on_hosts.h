@@ -41,8 +41,9 @@ struct Refusal {
 /// The hosts that cannot be used, when all have answered. Returns nothing if all are ready.
 std::optional<Refusal> refusal_of(const Agents& agents);
 
-/// After the ranks have ended: whether Slurm preempts the job. Asks Slurm if a signal has ended an
-/// agent, and none the launcher. `signal`: that ended the launcher; 0: none.
+/// After the ranks have ended: whether Slurm preempts the job. Asks Slurm only if a signal has
+/// ended an agent, and no signal has ended the launcher. `signal`: the signal that ended the
+/// launcher; 0: none.
 bool is_preempted(const Agents& agents, int signal);
 
 /// Connects with the hosts of options.hosts that have ranks. Returns nothing if all are ready.

@@ -128,7 +128,7 @@ void read_times(const Members& members, Job& job) {
   if (const auto time = members.take("grace")) job.grace = time->duration();
 }
 
-/// Where the job starts, and with what.
+/// The variables, the folder and the files of the job.
 void read_surroundings(const Members& members, Job& job) {
   if (const auto env = members.take("env")) job.env = env->texts_by_name();
   if (const auto directory = members.take("directory")) job.directory = directory->text();
@@ -137,7 +137,7 @@ void read_surroundings(const Members& members, Job& job) {
   }
 }
 
-/// What an engine gets to know about the job.
+/// The fields that engines get.
 void read_engine_fields(const Members& members, Job& job) {
   if (const auto priority = members.take("priority")) {
     job.priority = priority->integer(-1'000'000, 1'000'000);

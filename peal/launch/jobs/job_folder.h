@@ -41,7 +41,7 @@ class JobFolder final {
   std::string attempt_directory(int attempt) const;
   /// As the launcher names it in that folder: "attempt-0/rank-3.out".
   std::string rank_log(int attempt, Rank rank, Channel channel) const;
-  /// How an attempt has failed after which the job starts again.
+  /// Says how the attempt failed, if the job starts again after it.
   std::string failure_file(int attempt) const;
 
   friend bool operator==(const JobFolder&, const JobFolder&) = default;

@@ -17,8 +17,8 @@ using HasEnded = std::function<bool()>;
 ///   `query.attempt`. Nothing if nothing was started.
 /// - With `follow`: begins with what exists of the last attempt, and continues with what is
 ///   written, also by later attempts, until the job has ended. May begin before the job starts.
-///   With `query.attempt`: only that attempt, and still until the job has ended. After an attempt
-///   that has failed and that another one follows, `query.tell` gets a sentence.
+///   With `query.attempt`: only that attempt, and still until the job has ended. When an attempt
+///   has failed and another one follows, `query.tell` gets a sentence.
 /// Lines longer than 1 MB are cut.
 /// Errors: usage (the job has no such rank or attempt), resource (a file is damaged or cannot be
 ///   read). Throws Interrupted, and what `sink` throws.

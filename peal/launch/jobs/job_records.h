@@ -18,7 +18,7 @@ namespace peal::launch::jobs {
 using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
 WallTime wall_time_now();
 
-/// What the commands for a submitted job show of a role, and need for its numbers of ranks.
+/// A role, for `peal status`, and for the numbers of its ranks.
 struct RoleRecord {
   std::string name{};
   int nodes = 1;  // at most

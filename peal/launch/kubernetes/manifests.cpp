@@ -159,8 +159,9 @@ std::vector<std::string> unused_fields(const Job& job) {
   }
   if (job.warn_before) {
     sentences.push_back(
-        "warn_before is not used: Kubernetes warns at max_run_time itself. It sends SIGTERM, which "
-        "should_stop() notes too, and gives the processes their grace");
+        "warn_before is not used: Kubernetes gives no warning before max_run_time. At "
+        "max_run_time, it sends SIGTERM, which should_stop() notes too, and gives the processes "
+        "their grace");
   }
   if (job.restarts.most > 0 && (job.restarts.first_pause != Restarts{}.first_pause ||
                                 job.restarts.longest_pause != Restarts{}.longest_pause)) {

@@ -145,8 +145,8 @@ JobStatus forgotten(const jobs::JobRecords& records, JobStatus status) {
   return status;
 }
 
-/// The launcher of a preempted job has ended, and Slurm has not said yet whether the job waits
-/// again.
+/// The launcher of a preempted job has ended, and Slurm does not show yet whether the job waits in
+/// the queue again.
 bool is_being_preempted(const SlurmJob& job, const jobs::JobRecords& records) {
   return job.state == "COMPLETING" && records.end && records.end->cause == EndCause::kHostLost &&
          records.end->exit_code == kSignalBase + SIGTERM;

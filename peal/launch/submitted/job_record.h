@@ -29,7 +29,7 @@ class JobRecord final : public LaunchWatch {
   void begin(int attempt, const ProcessPlan& plan);
   /// The launcher waits: "restart 1 of 3".
   void wait(const std::string& reason);
-  /// The same after an attempt that has failed: "rank 3 was killed by SIGKILL", for the users.
+  /// The same after a failed attempt. `failure`: for users, such as "rank 3 was killed by SIGKILL".
   void restart(const std::string& failure, const std::string& reason);
   void started() override;
   void warned() override;
