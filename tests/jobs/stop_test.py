@@ -130,9 +130,12 @@ class Run(StopTest):
         self.assertEqual(run.stdout.count("ends after"), 2)
 
     def test_the_warning_reaches_the_workers_of_an_elastic_launcher_that_is_a_rank(self):
-        look = (f"import os, time; path = os.environ['{FLAG}']\n"
+        # The end of the first worker ends the job, so each waits until both are warned.
+        look = (f"import os, pathlib, time; path = os.environ['{FLAG}']\n"
                 f"while open(path, 'rb').read(4) != {WARNING}: time.sleep(0.05)\n"
-                "print('warned')")
+                f"print('warned', flush=True); folder = pathlib.Path({str(self.folder)!r})\n"
+                "(folder / f'warned-{os.getpid()}').touch()\n"
+                "while len(list(folder.glob('warned-*'))) < 2: time.sleep(0.05)")
         run = self.peal("run", "--timeout", LONG, "--warn-before", LONG - 1, "-n", 1,
                         jobs.PEAL, "run", "--min-np", 2, "-n", 2, sys.executable, "-c", look)
         self.assertEqual((run.returncode, run.stdout.count("warned")), (0, 2), run.stderr)
