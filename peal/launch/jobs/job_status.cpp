@@ -1,7 +1,6 @@
 #include "peal/launch/jobs/job_status.h"
 
 #include <algorithm>
-#include <ranges>
 #include <string>
 
 #include <fmt/format.h>
@@ -114,7 +113,9 @@ JobStatus status_without_attempts(const JobRecords& records, WallTime now) {
 }
 
 std::optional<FailedAttempt> last_failed_attempt(const JobFolder& folder) {
-  for (const int attempt : std::views::reverse(attempts_of(folder))) {
+  std::vector<int> attempts = attempts_of(folder);
+  std::ranges::reverse(attempts);
+  for (const int attempt : attempts) {
     if (auto failed = read_failure(folder, attempt)) return failed;
   }
   return std::nullopt;
