@@ -22,9 +22,15 @@ using launch::agents::Engine;
 constexpr std::array<std::pair<const char*, const char*>, 2> kSshOptions = {
     {{"--ssh-port", "-p"}, {"--ssh-identity-file", "-i"}}};
 
-/// The words of --launcher, and the engine of each.
-constexpr std::array<std::string_view, 3> kLaunchers = {"ssh", "slurm", "mpi"};
-constexpr std::array kEngines = {Engine::kSsh, Engine::kSlurm, Engine::kMpi};
+/// A word of --launcher.
+struct LauncherWord {
+  std::string_view word;
+  Engine engine;
+};
+
+constexpr std::array kLaunchers = {LauncherWord{"ssh", Engine::kSsh},
+                                   LauncherWord{"slurm", Engine::kSlurm},
+                                   LauncherWord{"mpi", Engine::kMpi}};
 
 std::vector<std::string> ssh_options(Engine engine, const HorovodSettings& settings) {
   std::vector<std::string> options;
@@ -46,10 +52,11 @@ std::vector<std::string> ssh_options(Engine engine, const HorovodSettings& setti
 
 std::optional<Engine> parse_launcher(const std::string& text) {
   if (text.empty()) return std::nullopt;
-  const auto known = std::ranges::find(kLaunchers, text);
-  if (known != kLaunchers.end())
-    return kEngines.at(static_cast<std::size_t>(known - kLaunchers.begin()));
-  const std::string_view nearest = nearest_word(text, kLaunchers);
+  const auto known = std::ranges::find(kLaunchers, text, &LauncherWord::word);
+  if (known != kLaunchers.end()) return known->engine;
+  std::array<std::string_view, kLaunchers.size()> words;
+  std::ranges::transform(kLaunchers, words.begin(), &LauncherWord::word);
+  const std::string_view nearest = nearest_word(text, words);
   throw Error(ErrorKind::kUsage,
               fmt::format("--launcher {}: it must be ssh, slurm or mpi{}",
                           quoted_beginning(text),

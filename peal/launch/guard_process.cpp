@@ -34,6 +34,9 @@ constexpr Timeout kKillingPause{10};
 /// How long to wait for a process that SIGKILL does not end, because it hangs in the kernel.
 constexpr Timeout kGuardKillingLimit{5000};
 
+/// Something that kills each process at its start must not keep the guard busy for ever.
+constexpr int kMostRestarts = 3;
+
 std::string flag_name(Rank rank) { return fmt::format("rank-{}", rank); }
 
 }  // namespace
@@ -110,11 +113,12 @@ bool GuardProcess::start(RankCommand command, Placement placement, const RankFun
   std::optional<StopFlag> stop_flag = make_stop_flag(command);
   placement.closed.insert(placement.closed.end(),
                           {null_.get(), child_news_.get(), duty_.orders, duty_.events});
-  Started started{.stop_flag = std::move(stop_flag), .command = std::move(command)};
-  const Rank rank = started.command.rank;
-  int error = start_after_end_of(started);
+  const Rank rank = command.rank;
+  Started started{.stop_flag = std::move(stop_flag)};
+  int error = 0;
+  if (!command.after_end.empty()) error = start_after_end_of({command}, &started);
   if (error == 0) {
-    const StartedProcess process = start_process(started.command, placement, function);
+    const StartedProcess process = start_process(command, placement, function);
     error = process.error;
     started.pid = process.pid;
   }
@@ -130,18 +134,27 @@ bool GuardProcess::start(RankCommand command, Placement placement, const RankFun
   return true;
 }
 
-/// Returns 0 or errno.
-int GuardProcess::start_after_end_of(Started& started) {
-  if (started.command.after_end.empty()) return 0;
+/// Returns 0 or errno. The command waits for the end of the rank `running`; null: it has ended.
+int GuardProcess::start_after_end_of(AfterEnd after_end, Started* running) {
   std::optional<Pipe> pipe = try_make_pipe();
   if (!pipe) return errno;
-  const StartedProcess process = start_after_end(started.command, pipe->reader.get(), null_.get());
+  const StartedProcess process = start_after_end(after_end.rank, pipe->reader.get(), null_.get());
   if (process.error != 0) return process.error;
-  after_ends_.insert(process.pid);
-  tell({.kind = GuardEvent::Kind::kAfterEnd, .rank = started.command.rank, .pid = process.pid});
-  started.after_end = process.pid;
-  started.running = std::move(pipe->writer);
+  tell({.kind = GuardEvent::Kind::kAfterEnd, .rank = after_end.rank.rank, .pid = process.pid});
+  after_ends_[process.pid] = std::move(after_end);
+  if (running != nullptr) {
+    running->running = std::move(pipe->writer);
+    running->after_end = process.pid;
+  }
   return 0;
+}
+
+void GuardProcess::restart_after_end(pid_t killed) {
+  AfterEnd after_end = std::move(after_ends_.at(killed));
+  if (++after_end.restarts > kMostRestarts) return;
+  const auto rank = std::ranges::find_if(
+      ranks_, [&](const auto& entry) { return entry.second.after_end == killed; });
+  start_after_end_of(std::move(after_end), rank == ranks_.end() ? nullptr : &rank->second);
 }
 
 /// Throws if the launcher ends before the order is whole.
@@ -170,18 +183,19 @@ void GuardProcess::reap() {
   int status = 0;
   pid_t pid = 0;
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+    if (after_ends_.contains(pid)) {
+      if (WIFSIGNALED(status)) restart_after_end(pid);
+      after_ends_.erase(pid);
+      continue;
+    }
     const auto rank =
         std::ranges::find_if(ranks_, [&](const auto& entry) { return entry.second.pid == pid; });
-    after_ends_.erase(pid);
     if (rank == ranks_.end()) continue;  // a process that a rank has left
     remove_stop_flag(rank->first);
     tell(describe_end(rank->first, pid, status));
     // While other ranks run, leftover processes of this rank end with its process group.
     if (waits_for_ranks()) ::kill(-pid, SIGTERM);
-    Started ended = std::move(rank->second);
     ranks_.erase(rank);
-    const bool was_killed = !after_ends_.contains(ended.after_end);
-    if (was_killed) start_after_end_of(ended);
   }
   children_ = pid < 0 && errno == ECHILD ? Children::kNone : Children::kSome;
 }
@@ -201,7 +215,8 @@ GuardEvent GuardProcess::describe_end(Rank rank, pid_t pid, int status) {
 
 std::vector<pid_t> GuardProcess::leftovers() const {
   std::vector<pid_t> found = descendants_of(::getpid());
-  for (const pid_t pid : after_ends_) {
+  for (const auto& entry : after_ends_) {
+    const pid_t pid = entry.first;
     const std::vector<pid_t> below = descendants_of(pid);
     std::erase_if(found,
                   [&](pid_t one) { return one == pid || std::ranges::count(below, one) > 0; });

@@ -60,9 +60,13 @@ class GuardProcess final {
     pid_t pid = -1;
     pid_t target = 0;  // for kill(2): its group, or the process if it is in the terminal's group
     std::optional<StopFlag> stop_flag{};
-    RankCommand command{};
     Fd running{};  // to the stdin of its command after_end; closed after the end of the rank
     pid_t after_end = -1;  // the process of this command
+  };
+  /// A process of RankCommand::after_end.
+  struct AfterEnd {
+    RankCommand rank{};
+    int restarts = 0;
   };
 
   void start_ranks();
@@ -80,7 +84,8 @@ class GuardProcess final {
   void tell_stopped() const;
   void pass_on(int signal, SignalOrigin origin) const;
   void stop(const GuardOrder& order);
-  int start_after_end_of(Started& started);
+  int start_after_end_of(AfterEnd after_end, Started* running);
+  void restart_after_end(pid_t killed);
   std::optional<StopFlag> make_stop_flag(RankCommand& command);
   void remove_stop_flag(Rank rank) const;
   void set_stop_flags(int signal);
@@ -97,7 +102,7 @@ class GuardProcess final {
   std::map<Rank, Started> ranks_;             // that run
   std::set<pid_t> signalled_;                 // leftover processes that have received SIGTERM
   std::optional<std::int64_t> memory_kills_;  // processes that the kernel killed, and are reported
-  std::set<pid_t> after_ends_;                // commands after the end of ranks, that run
+  std::map<pid_t, AfterEnd> after_ends_;      // that run
   std::optional<PrivateFolder> stop_flags_;   // the folder of their files
   std::optional<int> request_;                // the value of the flags, once set
   enum class Launcher : unsigned char { kAlive, kLost } launcher_ = Launcher::kAlive;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/launch/process_tree.h"
+#include "peal/launch/testing/shell_rank.h"
 
 namespace peal::launch {
 namespace {
@@ -32,14 +34,6 @@ struct Pipe {
   Fd reader;
   Fd writer;
 };
-
-RankCommand shell_rank(Rank rank, const std::string& script) {
-  return {.rank = rank,
-          .program = "/bin/sh",
-          .arguments = {"sh", "-c", script},
-          .environment = process_variables(),
-          .cpus = {}};
-}
 
 class GuardProcessTest : public testing::Test {
  protected:
@@ -102,26 +96,79 @@ TEST_F(GuardProcessTest, AnEventReportsHowARankEnded) {
   EXPECT_EQ(events[1].value, 0);
 }
 
-/// A rank whose command after the end makes this file, some time after the end.
-RankCommand rank_with_after_end(const std::string& script, const std::string& file) {
-  RankCommand rank = shell_rank(0, script);
-  rank.environment["MADE"] = file;
-  rank.after_end = {"/bin/sh", "-c", "cat; sleep 0.3; echo done > $MADE"};
-  return rank;
-}
+/// A file that the command after the end of a rank makes.
+class MadeFile {
+ public:
+  explicit MadeFile(const std::string& name)
+      : path_(testing::TempDir() + "/" + name + "_" + std::to_string(::getpid())) {}
+  /// A rank whose command after the end makes the file, some time after the end. The command writes
+  /// its pid into the file $MADE.pid, and runs `before` first.
+  RankCommand rank(const std::string& script, const std::string& before = "") const {
+    RankCommand rank = shell_rank(0, script);
+    rank.environment["MADE"] = path_;
+    rank.after_end = {
+        "/bin/sh", "-c", "echo $$ > $MADE.pid; cat; " + before + "sleep 0.3; echo done > $MADE"};
+    return rank;
+  }
+  bool take() const {
+    ::unlink((path_ + ".pid").c_str());
+    return ::unlink(path_.c_str()) == 0;
+  }
+
+ private:
+  std::string path_;
+};
+
+constexpr const char* kWaitForPid = "until [ -s $MADE.pid ]; do sleep 0.02; done; ";
 
 TEST_F(GuardProcessTest, TheCommandAfterTheEndRunsWhenARankHasEnded) {
-  const std::string file = testing::TempDir() + "/after_end_" + std::to_string(::getpid());
-  run({rank_with_after_end("exit 3", file)});
-  EXPECT_EQ(::unlink(file.c_str()), 0);
+  const MadeFile file("after_end");
+  run({file.rank("exit 3")});
+  EXPECT_TRUE(file.take());
 }
 
 TEST_F(GuardProcessTest, TheCommandAfterTheEndIsNotKilledWithTheRanks) {
-  const std::string file = testing::TempDir() + "/after_kill_" + std::to_string(::getpid());
+  const MadeFile file("after_kill");
   lose_launcher();
-  const auto events = run({rank_with_after_end("exec sleep 1000", file)});
+  const auto events = run({file.rank("exec sleep 1000")});
   EXPECT_THAT(statuses(events), ElementsAre(SIGKILL));
-  EXPECT_EQ(::unlink(file.c_str()), 0);
+  EXPECT_TRUE(file.take());
+}
+
+int starts_of_after_end(const std::vector<GuardEvent>& events) {
+  return static_cast<int>(std::ranges::count(events, Kind::kAfterEnd, &GuardEvent::kind));
+}
+
+TEST_F(GuardProcessTest, TheCommandAfterTheEndStartsAgainIfItIsKilledWhileTheRankRuns) {
+  const MadeFile file("killed_before");
+  const auto events =
+      run({file.rank(std::string(kWaitForPid) +
+                     "pid=$(cat $MADE.pid); rm $MADE.pid; kill -9 $pid; " + kWaitForPid)});
+  EXPECT_EQ(starts_of_after_end(events), 2);
+  EXPECT_TRUE(file.take());
+}
+
+TEST_F(GuardProcessTest, TheCommandAfterTheEndStartsAgainIfItIsKilledTogetherWithTheRank) {
+  const MadeFile file("killed_with");
+  const auto events = run({file.rank(std::string(kWaitForPid) + "kill -9 $(cat $MADE.pid) $$")});
+  EXPECT_THAT(statuses(events), ElementsAre(SIGKILL));
+  EXPECT_EQ(starts_of_after_end(events), 2);
+  EXPECT_TRUE(file.take());
+}
+
+TEST_F(GuardProcessTest, TheCommandAfterTheEndStartsAgainIfItIsKilledAfterTheEndOfTheRank) {
+  const MadeFile file("killed_after");
+  const auto events =
+      run({file.rank("exit 3", "mkdir $MADE.once && kill -9 $$; rmdir $MADE.once; ")});
+  EXPECT_EQ(starts_of_after_end(events), 2);
+  EXPECT_TRUE(file.take());
+}
+
+TEST_F(GuardProcessTest, ACommandAfterTheEndThatIsAlwaysKilledDoesNotKeepTheGuard) {
+  const MadeFile file("always_killed");
+  const auto events = run({file.rank("exit 3", "kill -9 $$; ")});
+  EXPECT_EQ(starts_of_after_end(events), 4);
+  EXPECT_FALSE(file.take());
 }
 
 TEST_F(GuardProcessTest, AWarningSetsTheFlagsOfAllRanksAndSendsNoSignal) {

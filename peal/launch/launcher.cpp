@@ -111,9 +111,10 @@ Launch::Launch(const LaunchOptions& options,
       supervisor_(options.grace, make_guard) {
   const std::vector<int> writers = outputs_.writers();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const bool gets_input = i == 0;
     supervisor_.guard().start(
         ranks[i],
-        {.out = writers[2 * i], .err = writers[2 * i + 1], .in = i == 0 ? STDIN_FILENO : -1});
+        {.out = writers[2 * i], .err = writers[2 * i + 1], .in = gets_input ? STDIN_FILENO : -1});
   }
   outputs_.close_writers();
   report_.grace = options.grace;

@@ -15,6 +15,7 @@
 
 #include "peal/launch/process_tree.h"
 #include "peal/launch/signals.h"
+#include "peal/launch/testing/shell_rank.h"
 #include "peal/system/pipe.h"
 
 namespace peal::launch {
@@ -24,16 +25,23 @@ using std::chrono::minutes;
 
 GuardDuty duty() { return {.grace = minutes(1), .starts = Starts::kAlsoLater}; }
 
+/// Everything that ranks have written until the first newline.
+std::string line_from(const peal::Pipe& output) {
+  std::string text;
+  char c = 0;
+  pollfd entry{output.reader.get(), POLLIN, 0};
+  while (::poll(&entry, 1, 100'000) == 1 && ::read(entry.fd, &c, 1) == 1 && c != '\n') {
+    text.push_back(c);
+  }
+  return text;
+}
+
 class LocalGuardTest : public testing::Test {
  protected:
-  void start(Rank rank, const std::string& script, const std::string& program = "/bin/sh") {
-    guard_.start({.rank = rank,
-                  .program = program,
-                  .arguments = {"sh", "-c", script},
-                  .environment = process_variables(),
-                  .cpus = {}},
-                 {output_.writer.get(), output_.writer.get()});
+  void start(const RankCommand& rank) {
+    guard_.start(rank, {output_.writer.get(), output_.writer.get()});
   }
+  void start(Rank rank, const std::string& script) { start(shell_rank(rank, script)); }
 
   GuardEvent next_event() {
     while (true) {
@@ -43,16 +51,7 @@ class LocalGuardTest : public testing::Test {
     }
   }
 
-  /// Everything that the ranks have written until the first newline.
-  std::string line() {
-    std::string text;
-    char c = 0;
-    pollfd entry{output_.reader.get(), POLLIN, 0};
-    while (::poll(&entry, 1, 100'000) == 1 && ::read(entry.fd, &c, 1) == 1 && c != '\n') {
-      text.push_back(c);
-    }
-    return text;
-  }
+  std::string line() const { return line_from(output_); }
 
   const OrphanAdoption adoption_;
   SignalReader signals_;
@@ -72,18 +71,17 @@ TEST_F(LocalGuardTest, ARankIsStartedLaterWithItsEnvironmentAndItsOutput) {
 }
 
 TEST_F(LocalGuardTest, TheEnvironmentMayBeLarge) {
-  guard_.start({.rank = 0,
-                .program = "/bin/sh",
-                .arguments = {"sh", "-c", "echo ${#A} ${#B}"},
-                .environment = {{"A", std::string(100'000, 'x')}, {"B", "two\nlines"}},
-                .cpus = {}},
-               {output_.writer.get(), output_.writer.get()});
+  RankCommand rank = shell_rank(0, "echo ${#A} ${#B}");
+  rank.environment = {{"A", std::string(100'000, 'x')}, {"B", "two\nlines"}};
+  start(rank);
   EXPECT_EQ(line(), "100000 9");
 }
 
 TEST_F(LocalGuardTest, AProgramThatCannotRunIsReportedAndEndsNoOtherRank) {
   start(0, "exec sleep 100");
-  start(1, "", "/no/such/program");
+  RankCommand rank = shell_rank(1, "");
+  rank.program = "/no/such/program";
+  start(rank);
   const GuardEvent event = next_event();
   EXPECT_EQ(event.kind, GuardEvent::Kind::kNotStarted);
   EXPECT_EQ(event.rank, 1);
@@ -125,14 +123,9 @@ TEST(GuardLifeTest, NoRankOutlivesTheLauncher) {
     SignalReader signals;
     LocalGuard guard(duty());
     const peal::Pipe output = make_pipe();
-    guard.start({.rank = 0,
-                 .program = "/bin/sh",
-                 .arguments = {"sh", "-c", "echo x; trap '' TERM; sleep 100 & sleep 100"},
-                 .environment = process_variables(),
-                 .cpus = {}},
+    guard.start(shell_rank(0, "echo x; trap '' TERM; sleep 100 & sleep 100"),
                 {output.writer.get(), output.writer.get()});
-    char c = 0;
-    ASSERT_EQ(::read(output.reader.get(), &c, 1), 1);
+    ASSERT_EQ(line_from(output), "x");
   }
   EXPECT_TRUE(descendants_of(::getpid()).empty());
 }
@@ -176,14 +169,9 @@ TEST(GuardLifeTest, NoStopFlagOutlivesAGuardThatIsKilled) {
     SignalReader signals;
     LocalGuard guard(duty());
     const peal::Pipe output = make_pipe();
-    guard.start({.rank = 0,
-                 .program = "/bin/sh",
-                 .arguments = {"sh", "-c", "printf '%s\\n' ${PEAL_STOP_FLAG%/*}; exec sleep 100"},
-                 .environment = process_variables(),
-                 .cpus = {}},
+    guard.start(shell_rank(0, "printf '%s\\n' ${PEAL_STOP_FLAG%/*}; exec sleep 100"),
                 {output.writer.get(), output.writer.get()});
-    char c = 0;
-    while (::read(output.reader.get(), &c, 1) == 1 && c != '\n') folder += c;
+    folder = line_from(output);
     ASSERT_TRUE(std::filesystem::exists(folder));
     ::kill(descendants_of(::getpid()).front(), SIGKILL);
     while (::waitpid(-1, nullptr, 0) > 0) {
@@ -198,16 +186,11 @@ TEST(GuardLifeTest, TheCommandAfterTheEndOutlivesAGuardThatIsKilled) {
   SignalReader signals;
   LocalGuard guard(duty());
   const peal::Pipe output = make_pipe();
-  RankCommand rank{.rank = 0,
-                   .program = "/bin/sh",
-                   .arguments = {"sh", "-c", "echo x; exec sleep 100"},
-                   .environment = process_variables(),
-                   .cpus = {}};
+  RankCommand rank = shell_rank(0, "echo x; exec sleep 100");
   rank.environment["MADE"] = file;
   rank.after_end = {"/bin/sh", "-c", "cat; echo done > $MADE"};
   guard.start(rank, {output.writer.get(), output.writer.get()});
-  char c = 0;
-  ASSERT_EQ(::read(output.reader.get(), &c, 1), 1);
+  ASSERT_EQ(line_from(output), "x");
   ::kill(descendants_of(::getpid()).front(), SIGKILL);
   while (::waitpid(-1, nullptr, 0) > 0) {
   }

@@ -25,8 +25,8 @@ struct RankCommand {
   /// A command for the work after the end of the process, however the process ends: a program by
   /// its path, and its arguments. The command starts before the process, in the same environment,
   /// and must wait for the end of its stdin, which is the end of the process. So it also runs if
-  /// the guard is killed. If only the command is killed, the guard starts it again. Empty: nothing
-  /// runs.
+  /// the guard is killed. If the command is killed, the guard starts it again, up to three times.
+  /// Empty: nothing runs.
   std::vector<std::string> after_end = {};
   friend bool operator==(const RankCommand&, const RankCommand&) = default;
 };

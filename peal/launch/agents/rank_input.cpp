@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,10 +43,15 @@ int InputSource::waits_for() const {
 }
 
 std::optional<std::string> InputSource::try_next() {
-  pollfd entry{waits_for(), POLLIN, 0};
-  if (entry.fd < 0 || ::poll(&entry, 1, 0) != 1) return std::nullopt;
+  const int fd = waits_for();
+  if (fd < 0) return std::nullopt;
   std::string bytes(kMostInput, '\0');
-  const auto got = ::read(fd_, bytes.data(), bytes.size());
+  auto got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (got < 0 && errno == ENOTSOCK) {
+    pollfd entry{fd, POLLIN, 0};
+    if (::poll(&entry, 1, 0) != 1) return std::nullopt;
+    got = ::read(fd, bytes.data(), bytes.size());
+  }
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return std::nullopt;
   bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   has_ended_ = bytes.empty();

@@ -19,8 +19,8 @@ inline constexpr std::size_t kMostInput = 1 << 16;
 /// The launcher's end.
 class InputSource final {
  public:
-  /// `fd`: a file, a pipe or a terminal, which must stay open. Its flags do not change, because
-  /// other processes may share it.
+  /// `fd`: a file, a pipe, a socket or a terminal, which must stay open. Its flags do not change,
+  /// because other processes may share it.
   explicit InputSource(int fd);
 
   /// The descriptor that `try_next` waits for; -1: none.

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -44,6 +46,20 @@ TEST(RankInputTest, APipeIsReadWithoutBlockingAndKeepsItsFlags) {
   const InputSource source(pipe.reader.get());
   EXPECT_NE(::fcntl(source.waits_for(), F_GETFL) & O_NONBLOCK, 0);
   EXPECT_EQ(::fcntl(pipe.reader.get(), F_GETFL) & O_NONBLOCK, 0);
+}
+
+TEST(RankInputTest, ASocketIsReadWithoutBlocking) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  InputSource source(reader.get());
+  EXPECT_EQ(source.try_next(), std::nullopt);
+  ASSERT_EQ(::write(writer.get(), "one", 3), 3);
+  EXPECT_EQ(source.try_next(), "one");
+  source.take_answer();
+  writer.reset();
+  EXPECT_EQ(source.try_next(), "");
 }
 
 TEST(RankInputTest, TheAgentAnswersWhenTheRankHasRoomForMore) {
