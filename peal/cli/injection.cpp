@@ -34,13 +34,10 @@ void check_transport(const FaultPlan& plan, const launch::Variables& variables) 
                   to_text(plan.links.front())));
 }
 
-/// Whether the fault should have killed the rank, but the rank ended by itself. A shell that runs
-/// the rank ends with 128 + SIGKILL.
-bool was_missed(const ProcessFault& fault, const launch::ProcessEnd& end) {
-  if (fault.kind != ProcessFault::Kind::kKill || end.rank != fault.rank) return false;
-  const bool was_killed = WIFSIGNALED(end.status) ? WTERMSIG(end.status) == SIGKILL
-                                                  : WEXITSTATUS(end.status) == 128 + SIGKILL;
-  return end.ended_by == launch::EndedBy::kItself && !was_killed;
+/// A shell that runs the rank ends with 128 + SIGKILL.
+bool was_killed(const launch::ProcessEnd& end) {
+  return WIFSIGNALED(end.status) ? WTERMSIG(end.status) == SIGKILL
+                                 : WEXITSTATUS(end.status) == 128 + SIGKILL;
 }
 
 }  // namespace
@@ -65,15 +62,19 @@ std::string announce_faults(const launch::Variables& variables, int ranks) {
   return text;
 }
 
-std::string tell_missed_faults(const launch::Variables& variables,
-                               std::span<const launch::ProcessEnd> ends) {
+std::string tell_faults(const launch::Variables& variables,
+                        std::span<const launch::ProcessEnd> ends) {
   std::string text;
   for (const ProcessFault& fault : plan_in(variables).processes) {
+    if (fault.kind != ProcessFault::Kind::kKill) continue;
     for (const launch::ProcessEnd& end : ends) {
-      if (!was_missed(fault, end)) continue;
-      text += fmt::format("peal: this fault did not happen: {}; rank {} ended before it\n",
-                          to_text(fault),
-                          fault.rank);
+      if (end.rank != fault.rank || end.ended_by != launch::EndedBy::kItself) continue;
+      text +=
+          was_killed(end)
+              ? fmt::format("peal: this fault has killed rank {}: {}\n", fault.rank, to_text(fault))
+              : fmt::format("peal: this fault did not happen: {}; rank {} ended before it\n",
+                            to_text(fault),
+                            fault.rank);
     }
   }
   return text;

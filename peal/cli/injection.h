@@ -20,11 +20,11 @@ std::string read_faults(const std::string& path);
 ///   PEAL_TRANSPORT=tcp, since ranks of one host share memory otherwise.
 std::string announce_faults(const launch::Variables& variables, int ranks);
 
-/// A line for each fault that should have killed its rank, but the rank had ended before: a
+/// A line for each fault that should kill its rank: it did, or the rank had ended before. A
 /// rehearsal that did not happen must not look like a success. A missed freeze is not visible here.
 /// (The library also warns of a missed fault, but only if the program sets a report function and
 /// ends its group without an error.)
-std::string tell_missed_faults(const launch::Variables& variables,
-                               std::span<const launch::ProcessEnd> ends);
+std::string tell_faults(const launch::Variables& variables,
+                        std::span<const launch::ProcessEnd> ends);
 
 }  // namespace peal::cli

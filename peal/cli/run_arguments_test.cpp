@@ -138,11 +138,14 @@ TEST(RunInjectTest, FaultsFromTheEnvironmentAreAnnounced) {
             "peal: injects: " + plan + "\n");
 }
 
-TEST(RunInjectTest, AFaultThatKilledItsRankIsNotReportedAsMissed) {
+TEST(RunInjectTest, AFaultThatKilledItsRankIsReported) {
   for (const char* const script : {"kill -9 $$", "sh -c 'kill -9 $$'; exit $?"}) {
     const Ended ended =
         run_program(shell(1, script, {"-x", "PEAL_INJECT=rank 0 kill at operation 1"}));
-    EXPECT_THAT(ended.err, Not(HasSubstr("did not happen"))) << script;
+    EXPECT_THAT(ended.err,
+                AllOf(HasSubstr("peal: this fault has killed rank 0: rank 0 kill at operation 1\n"),
+                      Not(HasSubstr("did not happen"))))
+        << script;
   }
 }
 

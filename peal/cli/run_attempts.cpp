@@ -165,7 +165,7 @@ launch::AttemptEnd RunJob::report(launch::LaunchReport& report,
                                   const launch::LaunchOptions& options) const {
   ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
   report.post_mortem = launch::examine(report, flights.place(), job, options);
-  say(tell_missed_faults(given_, report.ends));
+  say(tell_faults(given_, report.ends));
   say(launch::describe(report));
   return launch::end_of(report);
 }

@@ -150,19 +150,29 @@ std::string list(std::span<const ProcessEnd> failures, std::size_t victims) {
          fmt::format("  {} failed after that, having lost another rank\n", names_of(ranks));
 }
 
+/// The ranks of `ranks` that the records name as the cause.
+std::vector<Rank> causes_among(const LaunchReport& report, std::vector<Rank> ranks) {
+  std::erase_if(ranks, [&](Rank rank) {
+    return !report.post_mortem || !is_among(rank, report.post_mortem->causes);
+  });
+  return ranks;
+}
+
 /// "peal: rank 1 (pid 12) ...; rank 0 was ended by the launcher", or a list of the ranks that
-/// failed.
+/// failed. The launcher may have ended the cause, for example a rank that was stopped.
 std::string text_of_failures(const LaunchReport& report) {
   const std::vector<ProcessEnd> failures = failures_of(report);
   const std::vector<Rank> others = ranks_that(report, ended_as_asked);
-  const std::string ended =
-      others.empty() ? "" : fmt::format("; {} ended by the launcher", subject(others));
+  const std::vector<Rank> causes = causes_among(report, others);
+  std::string ended;
+  if (!others.empty()) ended += fmt::format("; {} ended by the launcher", subject(others));
+  if (!causes.empty()) ended += fmt::format("; the likely cause is {}", names_of(causes));
   const std::vector<std::string> lines = all_lines_of(failures);
   if (lines.size() == 1) return fmt::format("peal: {}{}\n", lines.front(), ended);
   const auto victims = static_cast<std::size_t>(std::ranges::count(
       failures, Origin::kVictim, [&](const ProcessEnd& end) { return origin_of(report, end); }));
   // If all failed ranks have lost another rank, the cause is a link, or a rank that ended with 0.
-  const bool is_cause_there = victims < failures.size();
+  const bool is_cause_there = victims < failures.size() && causes.empty();
   return fmt::format("peal: {} ranks failed{}{}:\n{}",
                      failures.size(),
                      is_cause_there ? ", the likely cause first" : "",

@@ -12,6 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 // Encodes wait statuses like waitpid(2).
 constexpr int exited(int code) { return code << 8; }
@@ -95,6 +96,20 @@ TEST(ReportTest, ARankThatEndedWithZeroIsNotMentioned) {
   EXPECT_EQ(describe(report),
             "peal: rank 1 (pid 4712) ended with exit code 1 after 3.2 s\n"
             "peal: the last lines of rank 1:\n  | out of luck\n");
+}
+
+TEST(ReportTest, ACauseThatTheLauncherEndedIsNamed) {
+  const ProcessEnd stopped = end_of(1, killed_by(SIGTERM), EndedBy::kRequest);
+  const LaunchReport one = failures({failed_with(0, exited(1), "timeout"), stopped}, {1}, {});
+  EXPECT_THAT(describe(one),
+              HasSubstr("; rank 1 was ended by the launcher; the likely cause is rank 1\n"));
+  const LaunchReport two = failures(
+      {failed_with(0, exited(1), "timeout"), failed_with(2, exited(1), "timeout"), stopped},
+      {1},
+      {});
+  EXPECT_THAT(describe(two),
+              StartsWith("peal: 2 ranks failed; rank 1 was ended by the launcher; the likely cause "
+                         "is rank 1:\n  rank 0 (pid 4711) ended with exit code 1"));
 }
 
 TEST(ReportTest, VictimsAreListedAfterTheCauseAndApartFromRanksThatTheLauncherEnded) {

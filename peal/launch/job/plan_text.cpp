@@ -127,6 +127,13 @@ std::string header(const ProcessPlan& plan, const Job& job, const MasterAddress&
   return text;
 }
 
+/// A process of the managed form has no local rank, because its RANK counts nodes.
+std::string place_in_job(const PlannedProcess& process) {
+  const std::string node = fmt::format("node {}", process.node);
+  if (!process.environment.contains("LOCAL_RANK")) return node;
+  return fmt::format("{}, local rank {}", node, process.local_rank);
+}
+
 }  // namespace
 
 std::string to_text(const ProcessPlan& plan, const Job& job, const MasterAddress& master) {
@@ -140,12 +147,11 @@ std::string to_text(const ProcessPlan& plan, const Job& job, const MasterAddress
   for (const PlannedProcess& process : plan.processes) {
     text += process.in_world ? fmt::format("\nrank {}", process.rank)
                              : fmt::format("\nprocess {}, outside the world", process.rank);
-    text += fmt::format(": {} {} on {} (node {}, local rank {})\n",
+    text += fmt::format(": {} {} on {} ({})\n",
                         process.role,
                         process.role_rank,
                         process.host,
-                        process.node,
-                        process.local_rank);
+                        place_in_job(process));
     if (!process.image.empty()) text += fmt::format("  image: {}\n", process.image);
     text += fmt::format("  command: {}\n", command_of(process, censor));
     for (const auto& [name, value] : process.environment) {
