@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "peal/launch/guard_process.h"
-#include "peal/system/stop_signals.h"
 
 namespace peal::launch {
 namespace {
@@ -82,17 +81,11 @@ void Supervisor::handle_signals() {
   }
 }
 
-/// See kOneRequest. A second Ctrl-C always counts, because a user may press it at once.
-bool Supervisor::is_repeated(const SignalReader::Taken& taken, TimePoint now) const {
-  return taken.origin == SignalOrigin::kProcess && taken.signal == last_request_ &&
-         now < last_request_at_ + kOneRequest;
-}
-
 void Supervisor::end_by_signal(SignalReader::Taken taken) {
-  const TimePoint now = Clock::now();
-  if (is_repeated(taken, now)) return;
-  last_request_ = taken.signal;
-  last_request_at_ = now;
+  const bool is_of_terminal = taken.origin == SignalOrigin::kTerminal;
+  const StopSignal request = {taken.signal, is_of_terminal, Clock::now()};
+  if (last_request_ && is_repeated(*last_request_, request)) return;
+  last_request_ = request;
   switch (stage_) {
     case Stage::kRunning:
       intervention_.signal = taken.signal;

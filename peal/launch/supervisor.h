@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "peal/launch/process_tree.h"
 #include "peal/launch/report.h"
 #include "peal/launch/signals.h"
+#include "peal/system/stop_signals.h"
 
 namespace peal::launch {
 
@@ -89,7 +91,6 @@ class Supervisor final {
  private:
   void note_stop();
   void handle_signals();
-  bool is_repeated(const SignalReader::Taken& taken, TimePoint now) const;
   void end_by_signal(SignalReader::Taken taken);
   void kill_at_once(int signal);
   void guard_is_lost();
@@ -100,8 +101,7 @@ class Supervisor final {
   Intervention intervention_;
   TimePoint stopping_from_ = TimePoint::max();  // the end of kFailing
   TimePoint killing_from_ = TimePoint::max();
-  int last_request_ = 0;  // the signal; 0: none
-  TimePoint last_request_at_{};
+  std::optional<StopSignal> last_request_;
   std::set<pid_t> after_ends_;             // processes of RankCommand::after_end
   const std::set<pid_t> children_before_;  // of the program, with their descendants
   const OrphanAdoption adoption_;

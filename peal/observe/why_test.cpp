@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "peal/observe/operation_text.h"
-#include "peal/observe/testing/flights.h"
-#include "peal/observe/transient_operations.h"
+#include "peal/observe/testing/diagnoses.h"
 
 namespace peal::observe {
 namespace {
@@ -16,19 +15,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
-using Cause = Diagnosis::Cause;
-using State = RankEnd::State;
-constexpr auto kAllReduce = Operation::kAllReduce;
-constexpr auto kBarrier = Operation::kBarrier;
-
-Diagnosis diagnosis_of(const std::vector<Flight>& flights, const std::vector<RankEnd>& ends = {}) {
-  return diagnose(flights, ends);
-}
-
-/// A rank that has done an all_reduce and failed in a second one, which began at 20 ms.
-FlightOf fails(Rank rank, int ranks, int at, ErrorKind kind, const std::string& text = "") {
-  return FlightOf(rank, ranks).did(kAllReduce, 10, 15).failed_in(kAllReduce, 20, at, kind, text);
-}
 
 TEST(WhyTest, AKilledProcessIsTheCauseAndItsPeersAreNot) {
   const Diagnosis why =
@@ -244,25 +230,6 @@ TEST(WhyTest, AMismatchThatIsNotInTheRecordQuotesTheError) {
   EXPECT_EQ(why.sentence, "Rank 1 was the first to fail: mismatch: blocks differ.");
 }
 
-TEST(WhyTest, AMissingRankIsNamedWithItsLastOperation) {
-  const std::vector<Flight> flights = {fails(0, 3, 900, ErrorKind::kTimeout),
-                                       fails(1, 3, 901, ErrorKind::kTimeout),
-                                       FlightOf(2, 3).did(kAllReduce, 10, 15)};
-  const auto why = [&](const std::vector<RankEnd>& ends) { return diagnosis_of(flights, ends); };
-  const Diagnosis runs = why({end_of(2, State::kRuns, 950, "")});
-  EXPECT_EQ(runs.cause, Cause::kMissing);
-  EXPECT_THAT(runs.ranks, ElementsAre(2));
-  EXPECT_EQ(runs.sentence,
-            "Rank 2 never entered all_reduce #2 (sum of 10 f32) of the group world, in which ranks "
-            "0 and 1 waited: it last finished all_reduce #1 (sum of 10 f32) of the group world at "
-            "12:00:00.015000, and its process still runs; rank 2 runs now.");
-  EXPECT_THAT(why({end_of(2, State::kEndedWhileStopped, 950, "was stopped")}).sentence,
-              HasSubstr("and its process was stopped at 12:00:00.950000."));
-  EXPECT_THAT(why({end_of(2, State::kEndedWell, 500, "ended with exit code 0")}).sentence,
-              HasSubstr("and its process ended with exit code 0 at"));
-  EXPECT_THAT(why({}).sentence, HasSubstr("how its process ended is unknown"));
-}
-
 TEST(WhyTest, TheSentenceNamesRunningAndStoppedRanksOfAnUnfinishedJob) {
   const Diagnosis hangs =
       diagnosis_of({FlightOf(0, 3).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0),
@@ -284,72 +251,12 @@ TEST(WhyTest, TheSentenceNamesRunningAndStoppedRanksOfAnUnfinishedJob) {
             "Nothing went wrong in the last 2 operations of 2 ranks; rank 1 runs now.");
 }
 
-TEST(WhyTest, ARankThatIsBrieflyBehindIsNotReportedAsMissing) {
-  const FlightOf ahead = FlightOf(0, 2).did(kAllReduce, 10, 15);
-  const FlightOf behind = FlightOf(1, 2).did(kAllReduce, 10, 15);
-  const std::vector<RankEnd> run = {end_of(0, State::kRuns, 30, ""),
-                                    end_of(1, State::kRuns, 30, "")};
-  const std::vector<Flight> before = {FlightOf(ahead), FlightOf(behind)};
-  const std::vector<Flight> waits = {FlightOf(ahead).did(kAllReduce, 20, 0), FlightOf(behind)};
-
-  std::vector<Flight> transient = waits;
-  drop_transient_operations(before, transient);
-  EXPECT_EQ(diagnosis_of(transient, run).cause, Cause::kNothing);
-
-  std::vector<Flight> standing = waits;
-  drop_transient_operations(waits, standing);
-  EXPECT_EQ(diagnosis_of(standing, run).cause, Cause::kMissing);
-}
-
 TEST(WhyTest, AJobWhoseRanksAreAllStoppedHasNoCause) {
   const Diagnosis why =
       diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 0), FlightOf(1, 2)},
                    {end_of(0, State::kStopped, 30, ""), end_of(1, State::kStopped, 30, "")});
   EXPECT_EQ(why.cause, Cause::kNothing);
   EXPECT_THAT(why.sentence, HasSubstr("; ranks 0 and 1 are stopped (suspended by a signal)"));
-}
-
-TEST(WhyTest, ARankStoppedBeforeTheRendezvousIsNamed) {
-  const Diagnosis why =
-      diagnosis_of({FlightOf(0, 2).failed(500, ErrorKind::kTimeout, "1 of 2 ranks did not come")},
-                   {end_of(1, State::kEndedWhileStopped, 950, "was stopped by a signal")});
-  EXPECT_EQ(why.cause, Cause::kMissing);
-  EXPECT_THAT(why.ranks, ElementsAre(1));
-  EXPECT_THAT(why.sentence,
-              StartsWith("Rank 1 did not reach the rendezvous: its process was stopped"));
-}
-
-TEST(WhyTest, ARankStoppedInAnOperationIsTheCauseEvenIfOthersHaveFinishedTheOperation) {
-  const RankEnd stopped = end_of(1, State::kEndedWhileStopped, 950, "was stopped by a signal");
-  const auto ahead_of = [&](FlightOf rank_1) {
-    return diagnosis_of({fails(0, 2, 900, ErrorKind::kTimeout), rank_1}, {stopped});
-  };
-  for (const Diagnosis& why : {ahead_of(FlightOf(1, 2).did(kAllReduce, 10, 0)),
-                               ahead_of(FlightOf(1, 2).did(kAllReduce, 10, 0).waited(5, 0))}) {
-    EXPECT_EQ(why.cause, Cause::kMissing);
-    EXPECT_THAT(why.ranks, ElementsAre(1));
-    EXPECT_THAT(
-        why.sentence,
-        StartsWith("Rank 1 did not finish all_reduce #1 (sum of 10 f32) of the group world: "
-                   "its process was stopped by a signal"));
-  }
-}
-
-TEST(WhyTest, ARankStoppedWhileItWaitedIsNotTheCause) {
-  const Diagnosis why =
-      diagnosis_of({fails(0, 3, 900, ErrorKind::kTimeout).waited(20, 1),
-                    FlightOf(1, 3).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0).waited(20, 2),
-                    FlightOf(2, 3).did(kAllReduce, 10, 15)},
-                   {end_of(1, State::kEndedWhileStopped, 950, "was stopped by a signal")});
-  EXPECT_THAT(why.ranks, ElementsAre(2));
-}
-
-TEST(WhyTest, ARankKilledAfterTheTimeoutIsMissingAndNotLost) {
-  const Diagnosis why =
-      diagnosis_of({fails(0, 2, 900, ErrorKind::kTimeout), FlightOf(1, 2).did(kAllReduce, 10, 15)},
-                   {end_of(1, State::kKilled, 5000, "was killed by SIGKILL")});
-  EXPECT_EQ(why.cause, Cause::kMissing);
-  EXPECT_THAT(why.ranks, ElementsAre(1));
 }
 
 TEST(WhyTest, ARankThatLeavesWhileOthersContinueLeftTooEarly) {
@@ -362,78 +269,6 @@ TEST(WhyTest, ARankThatLeavesWhileOthersContinueLeftTooEarly) {
   EXPECT_THAT(why.sentence,
               HasSubstr("Rank 1 left too early: it never entered all_reduce #2 (sum of 10 f32) of "
                         "the group world, in which rank 0 waited"));
-}
-
-TEST(WhyTest, GroupsUsedInDifferentOrderAreADeadlock) {
-  const Diagnosis why = diagnosis_of(
-      {fails(0, 4, 900, ErrorKind::kTimeout),
-       fails(1, 4, 900, ErrorKind::kTimeout),
-       FlightOf(2, 4).with_pair({2, 3}).did(kAllReduce, 10, 15).did(kBarrier, 20, 0, 1),
-       FlightOf(3, 4).with_pair({2, 3}).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0)});
-  EXPECT_EQ(why.cause, Cause::kDeadlock);
-  EXPECT_THAT(why.ranks, ElementsAre(2, 3));
-  EXPECT_EQ(why.sentence,
-            "Ranks 2 and 3 wait for each other: rank 2 in barrier #1 of the group pair, rank 3 in "
-            "all_reduce #2 (sum of 10 f32) of the group world.");
-}
-
-TEST(WhyTest, MissingDataIsNotADeadlock) {
-  const Diagnosis behind =
-      diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 15).did(kAllReduce, 20, 0),
-                    FlightOf(1, 2).did(kAllReduce, 10, 0).waited(5, 0)});
-  EXPECT_EQ(behind.cause, Cause::kError);
-  EXPECT_EQ(
-      behind.sentence,
-      "Rank 1 waited in all_reduce #1 (sum of 10 f32) of the group world for rank 0, which "
-      "has finished it: the data of rank 0 has not arrived, so check the network between them.");
-  const Diagnosis together = diagnosis_of({FlightOf(0, 2).did(kAllReduce, 10, 0).waited(5, 1),
-                                           FlightOf(1, 2).did(kAllReduce, 10, 0).waited(5, 0)});
-  EXPECT_EQ(together.cause, Cause::kError);
-  EXPECT_THAT(together.sentence,
-              StartsWith("Ranks 0 and 1 waited for each other's data in all_reduce #1 (sum of 10 "
-                         "f32) of the group world"));
-}
-
-TEST(WhyTest, ARankThatIsBlockedInAnotherGroupIsNotToBlame) {
-  const Diagnosis why = diagnosis_of(
-      {fails(0, 4, 900, ErrorKind::kTimeout),
-       fails(1, 4, 900, ErrorKind::kTimeout),
-       FlightOf(2, 4).with_pair({2, 3}).did(kAllReduce, 10, 15).did(kBarrier, 20, 0, 1),
-       FlightOf(3, 4).with_pair({2, 3}).did(kAllReduce, 10, 15)});
-  EXPECT_EQ(why.cause, Cause::kMissing);
-  EXPECT_THAT(why.ranks, ElementsAre(3));
-}
-
-TEST(WhyTest, ARankThatIsStuckInAnotherGroupsOperationIsNamed) {
-  const Diagnosis why =
-      diagnosis_of({fails(0, 3, 900, ErrorKind::kTimeout),
-                    fails(1, 3, 900, ErrorKind::kTimeout),
-                    FlightOf(2, 3).with_pair({2}).did(kAllReduce, 10, 15).did(kBarrier, 20, 0, 1)});
-  EXPECT_THAT(why.ranks, ElementsAre(2));
-  EXPECT_THAT(why.sentence, HasSubstr("did not finish barrier #1 of the group pair"));
-}
-
-TEST(WhyTest, TwoRanksThatReceiveFromEachOtherAreADeadlock) {
-  const Diagnosis why = diagnosis_of({FlightOf(0, 2).is_in_message(Operation::kRecv, 1, 10),
-                                      FlightOf(1, 2).is_in_message(Operation::kRecv, 0, 11)});
-  EXPECT_EQ(why.cause, Cause::kDeadlock);
-  EXPECT_EQ(why.sentence,
-            "Ranks 0 and 1 wait for each other: rank 0 in recv of 10 f32 from rank 1, tag 3 of the "
-            "group world, rank 1 in recv of 10 f32 from rank 0, tag 3 of the group world.");
-}
-
-TEST(WhyTest, TwoRanksThatSendToEachOtherAreADeadlock) {
-  const Diagnosis why = diagnosis_of({FlightOf(0, 2).is_in_message(Operation::kSend, 1, 10),
-                                      FlightOf(1, 2).is_in_message(Operation::kSend, 0, 11)});
-  EXPECT_EQ(why.cause, Cause::kDeadlock);
-  EXPECT_THAT(why.sentence, HasSubstr("rank 0 in send of 10 f32 to rank 1"));
-}
-
-TEST(WhyTest, AMissingMessageIsBlamedOnItsSender) {
-  const Diagnosis why = diagnosis_of({FlightOf(0, 2).is_in_message(Operation::kRecv, 1, 10),
-                                      FlightOf(1, 2).did(kAllReduce, 1, 5)});
-  EXPECT_EQ(why.cause, Cause::kMissing);
-  EXPECT_THAT(why.sentence, HasSubstr("Rank 1 never sent what rank 0 waited for in recv of 10"));
 }
 
 TEST(WhyTest, MessagesOfAMonitoredBarrierAreNamedAfterIt) {

@@ -5,8 +5,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstdint>
-#include <ctime>
 #include <mutex>
 
 #include "peal/system/per_process.h"
@@ -17,30 +15,29 @@ namespace {
 constexpr std::array kStopSignals = {SIGINT, SIGTERM};
 
 // A signal handler reaches nothing but globals.
-static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+static_assert(std::atomic<TimePoint>::is_always_lock_free);
 std::atomic<int> received = 0;
-std::atomic<std::int64_t> received_at = 0;  // nanoseconds; 0: none was received
+std::atomic<TimePoint> received_at{};
 std::atomic<pid_t> noting_process = 0;
 
-std::int64_t now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+/// The signal that was noted. `now`: its time, if another thread is about to store the time.
+StopSignal noted_signal(TimePoint now) {
+  const TimePoint at = received_at.load(std::memory_order_relaxed);
+  return {.number = received.load(std::memory_order_relaxed), .at = at == TimePoint{} ? now : at};
 }
-
-bool is_of_terminal(const siginfo_t& info) { return info.si_code == SI_KERNEL; }
 
 /// A forked child inherits the handler. It notes signals only if it makes an object of its own.
 void note_signal(int number, siginfo_t* info, void* /*context*/) {
   if (::getpid() == noting_process.load(std::memory_order_relaxed)) {
-    std::int64_t first = 0;
-    if (received_at.compare_exchange_strong(first, now(), std::memory_order_relaxed)) {
-      received.store(number, std::memory_order_relaxed);
+    const TimePoint now = Clock::now();  // clock_gettime(2), which a handler may call
+    int none = 0;
+    if (received.compare_exchange_strong(none, number, std::memory_order_relaxed)) {
+      received_at.store(now, std::memory_order_relaxed);
       return;
     }
-    const std::chrono::nanoseconds age(now() - first);
-    const bool is_same = number == received.load(std::memory_order_relaxed);
-    if (is_same && !is_of_terminal(*info) && age < kOneRequest) return;
+    const bool is_of_terminal = info->si_code == SI_KERNEL;
+    const StopSignal next = {.number = number, .is_of_terminal = is_of_terminal, .at = now};
+    if (is_repeated(noted_signal(now), next)) return;
   }
   ::signal(number, SIG_DFL);
   ::raise(number);  // is delivered after this handler
@@ -81,7 +78,7 @@ StopSignals::StopSignals() {
   const std::lock_guard lock(all.mutex);
   if (all.users++ > 0) return;
   received.store(0, std::memory_order_relaxed);
-  received_at.store(0, std::memory_order_relaxed);
+  received_at.store({}, std::memory_order_relaxed);
   noting_process.store(::getpid(), std::memory_order_relaxed);
   for (const int number : kStopSignals) note(number);
 }

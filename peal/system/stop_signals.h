@@ -3,16 +3,30 @@
 
 #include <chrono>
 
+#include "peal/base/clock.h"
 #include "peal/system/per_process.h"
 
 namespace peal {
 
-/// The same signal, sent by a process, counts once in this time, because timeout(1) sends it to its
-/// child and then to the child's whole process group. A second Ctrl-C counts at once.
+/// A signal that asks the process to stop.
+struct StopSignal {
+  int number = 0;
+  bool is_of_terminal = false;
+  TimePoint at;
+};
+
+/// How long signals of a process count as one request: see is_repeated.
 inline constexpr std::chrono::milliseconds kOneRequest{1000};
 
+/// Whether `next` repeats the request of `last`: the same signal, sent by a process, within
+/// kOneRequest. timeout(1) sends its signal to its child and then to the child's whole process
+/// group. A Ctrl-C never repeats a request, because a user may press it twice at once.
+constexpr bool is_repeated(const StopSignal& last, const StopSignal& next) {
+  return next.number == last.number && !next.is_of_terminal && next.at < last.at + kOneRequest;
+}
+
 /// While an object lives, the process notes the number of the first SIGINT or SIGTERM. A second
-/// signal has the default effect: it ends the process (see also kOneRequest). The first of several
+/// request (see is_repeated) has the default effect: it ends the process. The first of several
 /// objects clears the number. The last restores the default effect.
 ///
 /// A signal that the program ignores or handles itself keeps its effect. A forked child, such as a

@@ -84,23 +84,50 @@ TEST(StopSignalsTest, AForkedChildNotesSignalsForAnObjectOfItsOwn) {
   EXPECT_EQ(signals.number(), 0);
 }
 
-TEST(StopSignalsTest, SignalsOfTimeoutCountOnce) {
-  const StopSignals signals;
-  ::raise(SIGTERM);
-  ::raise(SIGTERM);
-  EXPECT_EQ(signals.number(), SIGTERM);
+/// Whether a signal repeats the request of a SIGTERM, `after` which the signal comes.
+bool repeats_sigterm(std::chrono::milliseconds after, int number, bool is_of_terminal = false) {
+  const TimePoint begin(std::chrono::hours(1));
+  return is_repeated({.number = SIGTERM, .at = begin},
+                     {.number = number, .is_of_terminal = is_of_terminal, .at = begin + after});
 }
 
-TEST(StopSignalsDeathTest, ASecondSignalEndsTheProcess) {
-  EXPECT_EXIT(
-      {
-        const StopSignals signals;
-        ::raise(SIGTERM);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1100));
-        ::raise(SIGTERM);
-      },
-      ::testing::KilledBySignal(SIGTERM),
-      "");
+TEST(StopSignalsTest, TheSameSignalOfAProcessRepeatsTheRequestForOneSecond) {
+  using std::chrono::milliseconds;
+  EXPECT_TRUE(repeats_sigterm(milliseconds(0), SIGTERM));
+  EXPECT_TRUE(repeats_sigterm(milliseconds(999), SIGTERM));
+  EXPECT_FALSE(repeats_sigterm(milliseconds(1000), SIGTERM));
+  EXPECT_FALSE(repeats_sigterm(milliseconds(0), SIGINT));
+  EXPECT_FALSE(repeats_sigterm(milliseconds(0), SIGTERM, true));
+}
+
+TEST(StopSignalsTest, ARepeatedRequestDoesNotEndTheProcess) {
+  const TimePoint begin = Clock::now();
+  const bool lives = holds_in_child([] {
+    const StopSignals signals;
+    ::raise(SIGTERM);
+    ::raise(SIGTERM);
+    return signals.number() == SIGTERM;
+  });
+  // On a busy machine, the second signal may come so late that it is a second request.
+  EXPECT_TRUE(lives || Clock::now() - begin >= kOneRequest);
+}
+
+TEST(StopSignalsDeathTest, ASecondRequestEndsTheProcess) {
+  const auto ends = ::testing::KilledBySignal(SIGTERM);
+  const auto raise_both = [](int first, int second) {
+    const StopSignals signals;
+    ::raise(first);
+    ::raise(second);
+  };
+  EXPECT_EXIT(raise_both(SIGINT, SIGTERM), ends, "");
+  const auto raise_until_it_ends = [] {
+    const StopSignals signals;
+    for (const Deadline end = Deadline::after(std::chrono::minutes(2)); !end.passed();) {
+      ::raise(SIGTERM);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  };
+  EXPECT_EXIT(raise_until_it_ends(), ends, "");
 }
 
 }  // namespace

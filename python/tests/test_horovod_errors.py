@@ -119,7 +119,7 @@ def shut_down_while_a_thread_waits() -> list[str]:
     time.sleep(0.2)  # until the thread waits; the outcome is the same before
     hvd.shutdown()
     checks.equal(hvd.is_initialized(), False, "is_initialized")
-    thread.join(30)
+    thread.join(PATIENCE)
     checks.equal(thread.is_alive(), False, "the thread waits")
     checks.equal([type(one).__name__ for one in caught], ["HorovodInternalError"], "the error of the thread")
     checks.equal("shut down" in str(caught), True, f"its text {caught}")
@@ -141,7 +141,7 @@ class ErrorsTest(RanksTest):
             self.assertEqual((end["class"], end["kind"], end["rank"], end["cause"]),
                              ("HorovodInternalError", "peer_lost", 1, "killed"), end)
             self.assertRegex(end["text"], "rank 1 .* was killed by SIGKILL")
-            self.assertLess(end["seconds"], 30)
+            self.assertLess(end["seconds"], PATIENCE)
         self.assertIn("rank 1", run.stderr)
         print(f"the loss of a rank was noticed after {max(end['seconds'] for end in ends):.3f} s")
 

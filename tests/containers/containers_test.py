@@ -247,20 +247,23 @@ class Kills(TestOfContainers):
                 os.kill(pid, number)
         run.wait()
 
+    def kill_the_guard_after_the_ranks(self, launcher_too):
+        """At that time, no process of peal has begun to remove the containers."""
+        run = self.start("-n", "2", *SLEEP)
+        self.await_pids(world.LAUNCHER, "podman-init -- sleep 86400", 2)
+        guard, = self.pids(world.LAUNCHER, "rank-guard")
+        os.kill(guard, signal.SIGSTOP)
+        if launcher_too:
+            run.kill()
+        self.kill(world.LAUNCHER, "peal container-rank")
+        os.kill(guard, signal.SIGKILL)
+        run.wait()
+
     def test_the_guard_is_killed_after_it_has_killed_the_ranks(self):
-        """Also together with the launcher. At that time, no process of peal has begun to remove the containers."""
-        for launcher_too in False, True:
-            with self.subTest(launcher_too=launcher_too):
-                run = self.start("-n", "2", *SLEEP)
-                self.await_pids(world.LAUNCHER, "podman-init -- sleep 86400", 2)
-                guard, = self.pids(world.LAUNCHER, "rank-guard")
-                os.kill(guard, signal.SIGSTOP)
-                if launcher_too:
-                    run.kill()
-                self.kill(world.LAUNCHER, "peal container-rank")
-                os.kill(guard, signal.SIGKILL)
-                run.wait()
-                self.tearDown()
+        self.kill_the_guard_after_the_ranks(launcher_too=False)
+
+    def test_the_launcher_and_the_guard_are_killed_after_the_guard_has_killed_the_ranks(self):
+        self.kill_the_guard_after_the_ranks(launcher_too=True)
 
     def test_an_agent_is_killed(self):
         run = self.start("-n", "2", "-H", "node1:1,node2:1", *SLEEP)

@@ -5,7 +5,7 @@ import re
 import time
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
-PATIENCE = 5  # seconds until the kernel regards the groups of dead processes as empty
+PATIENCE = 60  # seconds until the kernel regards the groups of dead processes as empty
 
 
 def remove_of_containers_in(folder):

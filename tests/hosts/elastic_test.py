@@ -289,9 +289,13 @@ class OverSsh(TestOfElasticJobs):
         self.finish(job)
 
     def test_each_worker_has_the_variables_of_its_host_and_of_the_user(self):
+        # The end of the first worker ends the job, so each waits for the other.
+        show = ("import os, pathlib, time; print(os.environ['HOME'], repr(os.environ['NASTY']), 'RANK' in os.environ, flush=True)\n"
+                "folder = pathlib.Path(os.environ['PEAL_TEST_ELASTIC'])\n"
+                "(folder / os.uname().nodename).touch()\n"
+                "while len(list(folder.glob('node*'))) < 2: time.sleep(0.05)")
         job = self.start("-n", "2:2", "-H", "node1:1,node2:1", env={"NASTY": "a,b 'c'\n$HOME"},
-                         command=(sys.executable, "-c", "import os, time; print(os.environ['HOME'], repr(os.environ['NASTY']),"
-                                  " 'RANK' in os.environ, flush=True); time.sleep(1)"))
+                         command=(sys.executable, "-c", show))
         self.assertEqual(job.end(), 0, job.text)
         lines = [f"{host}[0] {self.world.home(host)} {'a,b ' + chr(39) + 'c' + chr(39) + chr(10) + '$HOME'!r} False"
                  for host in ("node1", "node2")]

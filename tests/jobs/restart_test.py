@@ -163,7 +163,7 @@ class Roles(JobTest):
             "[helper-1:3] I am helper-2 3/5 0 2 job job", "[helper-1:4] I am helper-3 4/5 1 2 job job"])
 
     def test_the_end_of_the_success_role_ends_the_others_and_the_job_succeeds(self):
-        run = self.stream({"success_role": "master", "grace": "10s", "roles": [
+        run = self.stream({"success_role": "master", "grace": f"{PATIENCE}s", "roles": [
             shell(f"until [ -e {self.path('0')} -a -e {self.path('1')} ]; do sleep 0.05; done; echo done", name="master"),
             shell(f"trap 'echo told to end; exit 0' TERM; touch {self.path('')}/$PEAL_ROLE_RANK; {self.at_gate('never')}",
                   name="worker", nodes=2)]})

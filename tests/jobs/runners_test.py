@@ -70,7 +70,7 @@ class EachRunner:
     def test_a_cancelled_job_gives_its_ranks_their_grace_and_leaves_no_process(self):
         saved = self.path("saved")
         background = f"setsid sleep {LONG} &" if self.ends_sessions else ""
-        job = self.submit({"grace": "10s", "env": {MARK: self.mark}, "roles": [
+        job = self.submit({"grace": f"{PATIENCE}s", "env": {MARK: self.mark}, "roles": [
             self.shell(f"trap 'touch {shlex.quote(str(saved))}; exit 0' TERM; {background} echo ready; "
                        "while :; do sleep 0.1; done")]}, to=self.to)
         wait_until(lambda: "ready" in self.logs(job), "ready")

@@ -7,6 +7,7 @@ import pathlib
 import re
 import signal
 import sys
+import time
 import unittest
 
 import jobs
@@ -88,20 +89,19 @@ class Run(StopTest):
         for rank in range(3):
             self.assertEqual((self.folder / f"order-{rank}").read_text(), "program\nchild\n")
 
-    def output_after_two_signals(self):
+    def test_the_two_signals_of_timeout_are_one_request(self):
         save = f"trap 'echo asked; sleep 0.2; echo saved; exit 0' TERM; echo ready; sleep {LONG} & wait"
         run = self.start("run", "-n", 1, "--grace", jobs.PATIENCE, "sh", "-c", save)
         while "ready" not in run.stdout.readline():
             pass
+        first = time.monotonic()
         run.send_signal(signal.SIGTERM)
         while "asked" not in run.stdout.readline():
             pass
         run.send_signal(signal.SIGTERM)
-        return run.communicate(timeout=jobs.PATIENCE)[0]
-
-    def test_the_two_signals_of_timeout_are_one_request(self):
-        # A slow machine may take more than a second for one of the attempts. Then there are two requests.
-        self.assertTrue(any("saved" in self.output_after_two_signals() for _ in range(3)))
+        out, err = run.communicate(timeout=jobs.PATIENCE)
+        # A busy machine may take more than a second. Then there are two requests, and the second one kills the rank.
+        self.assertTrue("saved" in out or time.monotonic() - first >= 1, err)
 
     def test_the_next_run_continues(self):
         run = self.run_until_step_3()

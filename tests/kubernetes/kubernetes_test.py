@@ -54,8 +54,8 @@ class Lives(Cluster):
         self.assertEqual(json.loads(lines[2])["task"], {"type": "workerpool0", "index": 0})
 
     def test_the_first_failure_is_named_with_its_exit_code(self):
-        job = two_roles(2, ["sleep", "30"])
-        job["roles"][1]["command"] = ["sh", "-c", "test $RANK = 1 || exec sleep 30; echo bad; exit 3"]
+        job = two_roles(2, ["sleep", "86400"])
+        job["roles"][1]["command"] = ["sh", "-c", "test $RANK = 1 || exec sleep 86400; echo bad; exit 3"]
         self.cluster.start("fails", job)
         status = self.cluster.wait_for_state("fails", "failed")
         self.assertEqual(status["exit_code"], 3)
@@ -75,7 +75,7 @@ class Lives(Cluster):
 
     def test_out_of_memory_is_named_with_the_limit(self):
         self.cluster.start("memory", one_role(
-            "python3", "-c", "import time; x = b'x' * 300_000_000; time.sleep(30)",
+            "python3", "-c", "import time; x = b'x' * 300_000_000; time.sleep(86400)",
             resources={"memory": "100M"}))
         status = self.cluster.wait_for_state("memory", "failed")
         self.assertEqual(status["exit_code"], 137)
@@ -162,10 +162,13 @@ class Lives(Cluster):
 
 class Logs(Cluster):
     def test_logs_are_followed_to_the_end_of_the_job(self):
-        self.cluster.start("follow", two_roles(2, ["sh", "-c", "for i in 1 2 3; do echo $RANK $i; sleep 1; done"]))
+        go = self.cluster.folder / "go"
+        command = f"echo $RANK 1; until [ -e {go} ]; do sleep 0.1; done; echo $RANK 2; sleep 1; echo $RANK 3"
+        self.cluster.start("follow", two_roles(2, ["sh", "-c", command]))
         follower = self.cluster.begin("logs", "follow", "--follow")
         first = follower.stdout.readline()
         self.assertNotEqual(self.cluster.status("follow")["state"], "succeeded")  # while the job runs
+        go.touch()
         # communicate() would lose lines that readline() has read ahead.
         lines = sorted(line.strip() for line in [first, *follower.stdout])
         follower.wait(PATIENCE)
@@ -190,7 +193,7 @@ class Logs(Cluster):
             self.assertEqual(text, [str(i % 10) * 50_000 for i in range(20)])
 
     def test_following_ends_when_the_job_is_cancelled(self):
-        self.cluster.start("stopped", one_role("sh", "-c", "echo begin; exec sleep 60"))
+        self.cluster.start("stopped", one_role("sh", "-c", "echo begin; exec sleep 86400"))
         follower = self.cluster.begin("logs", "stopped", "--follow")
         self.assertEqual(follower.stdout.readline(), "[master-0] begin\n")
         self.cluster.run("cancel", "stopped")

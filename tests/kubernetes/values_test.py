@@ -79,7 +79,8 @@ class Secrets(Cluster):
     def test_the_secret_is_only_in_the_secret_object_and_in_the_processes(self):
         cluster = self.cluster
         path = cluster.folder / "quiet.json"
-        path.write_text(json.dumps(two_roles(2, ["sh", "-c", "echo begin; sleep 1"])))
+        go = cluster.folder / "go"
+        path.write_text(json.dumps(two_roles(2, ["sh", "-c", f"echo begin; until [ -e {go} ]; do sleep 0.1; done"])))
         with CommandLines() as lines:
             texts = {"start": cluster.run("start", str(path), "quiet")}
             cluster.wait_for_state("quiet", "running")
@@ -87,6 +88,7 @@ class Secrets(Cluster):
             texts["status"] = cluster.run("status", "quiet")
             for kind in ("jobs", "pods", "services", "events", "secrets"):
                 texts[kind] = cluster.kubectl("get", kind, "-o", "yaml")
+            go.touch()
             texts["logs"] = follower.communicate(timeout=PATIENCE)[0]
         self.assertIn(base64.b64encode(SECRET.encode()).decode(), texts.pop("secrets"))
         assert_unseen(self, [SECRET.encode()], lines, ["create\0--filename=-", "logs\0quiet"], [cluster.folder], texts)

@@ -1,16 +1,21 @@
 #include "peal/launch/agents/rank_input.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/in_child.h"
+#include "peal/system/fd.h"
 #include "peal/system/pipe.h"
 
 namespace peal::launch::agents {
@@ -60,6 +65,50 @@ TEST(RankInputTest, ASocketIsReadWithoutBlocking) {
   source.take_answer();
   writer.reset();
   EXPECT_EQ(source.try_next(), "");
+}
+
+/// A new terminal. Returns its end for the user, and its end for programs.
+std::pair<Fd, Fd> make_terminal() {
+  Fd user(::posix_openpt(O_RDWR | O_NOCTTY));
+  if (::grantpt(user.get()) != 0 || ::unlockpt(user.get()) != 0) return {};
+  return {std::move(user), Fd(::open(::ptsname(user.get()), O_RDWR))};
+}
+
+bool has_input(int fd) {
+  pollfd entry{fd, POLLIN, 0};
+  return ::poll(&entry, 1, -1) == 1;
+}
+
+/// A group of processes that owns the terminal of the shell: another job of the shell.
+pid_t start_other_job() {
+  const pid_t other = ::fork();
+  if (other == 0) {
+    ::alarm(120);
+    for (;;) ::pause();
+  }
+  ::setpgid(other, other);
+  return other;
+}
+
+TEST(RankInputTest, ATerminalIsReadOnlyInTheForeground) {
+  EXPECT_EQ(in_child([] {
+              ::setsid();  // the first terminal that it opens is the terminal of its session
+              ::signal(SIGHUP, SIG_IGN);   // comes when the test closes the terminal
+              ::signal(SIGTTOU, SIG_IGN);  // comes when tcsetpgrp is called in the background
+              const auto [user, program] = make_terminal();
+              InputSource source(program.get());
+              if (::write(user.get(), "text\n", 5) != 5 || !has_input(source.waits_for())) return 1;
+
+              const pid_t other = start_other_job();
+              if (::tcsetpgrp(program.get(), other) != 0) return 2;
+              const bool is_read = source.waits_for() != -1 || source.try_next().has_value();
+              ::kill(other, SIGKILL);
+              if (is_read) return 3;
+
+              if (::tcsetpgrp(program.get(), ::getpgrp()) != 0) return 4;
+              return source.try_next() == "text\n" ? 0 : 5;
+            }),
+            0);
 }
 
 TEST(RankInputTest, TheAgentAnswersWhenTheRankHasRoomForMore) {

@@ -125,58 +125,35 @@ void Driver::act() {
     ++next_process_;
   }
   if (!has_hosts_) return;
-  while (runs() && carry_out(decide(Clock::now(), state_, elastic_))) handle_hosts();
+  while (runs()) {
+    const Decision decision = decide(Clock::now(), state_, elastic_);
+    // The report at the end has the failures that end the job.
+    if (!std::holds_alternative<EndBadly>(decision.action)) say_failures();
+    if (std::holds_alternative<Wait>(decision.action)) return;
+    carry_out(decision);
+    handle_hosts();
+  }
 }
 
-/// Returns whether there may be more to do.
-bool Driver::carry_out(const Decision& decision) {
+void Driver::carry_out(const Decision& decision) {
   struct Visitor {
     Driver& driver;
     const std::string& reason;
 
-    bool operator()(const Wait&) const { return false; }
-    bool operator()(const ConnectHost& action) const {
-      driver.connect_host(action.host);
-      return true;
-    }
-    bool operator()(const LeaveHost& action) const {
-      driver.leave_host(action.host);
-      return true;
-    }
-    bool operator()(const StartWorker& action) const {
-      driver.start_worker(action);
-      return true;
-    }
-    bool operator()(const BeginRound& action) const {
-      driver.begin_round(action);
-      return true;
-    }
-    bool operator()(const TellChanges& action) const {
-      driver.state_.told = action.changes;
-      driver.mailroom_.tell_changes(driver.state_.round, action.changes);
-      return true;
-    }
-    bool operator()(const RemoveWorker& action) const {
+    void operator()(const Wait&) const {}
+    void operator()(const ConnectHost& action) const { driver.connect_host(action.host); }
+    void operator()(const LeaveHost& action) const { driver.leave_host(action.host); }
+    void operator()(const StartWorker& action) const { driver.start_worker(action); }
+    void operator()(const BeginRound& action) const { driver.begin_round(action); }
+    void operator()(const TellChanges& action) const { driver.tell_changes(action.changes); }
+    void operator()(const RemoveWorker& action) const {
       driver.remove_worker(action.worker, reason);
-      return true;
     }
-    bool operator()(const StopWorker& action) const {
-      driver.stop_worker(action.worker, reason);
-      return true;
-    }
-    bool operator()(const EndWell&) const {
-      driver.end();
-      return false;
-    }
-    bool operator()(const EndBadly& action) const {
-      driver.note_refusals();
-      driver.fail(action.why);
-      return false;
-    }
+    void operator()(const StopWorker& action) const { driver.stop_worker(action.worker, reason); }
+    void operator()(const EndWell&) const { driver.end(); }
+    void operator()(const EndBadly& action) const { driver.end_badly(action.why); }
   };
-  // The report at the end has the failures that end the job.
-  if (!std::holds_alternative<EndBadly>(decision.action)) say_failures();
-  return std::visit(Visitor{*this, decision.reason}, decision.action);
+  std::visit(Visitor{*this, decision.reason}, decision.action);
 }
 
 void Driver::connect_host(const std::string& host) {
@@ -223,6 +200,11 @@ void Driver::begin_round(const BeginRound& action) {
   }
 }
 
+void Driver::tell_changes(rendezvous::HostChanges changes) {
+  state_.told = changes;
+  mailroom_.tell_changes(state_.round, changes);
+}
+
 void Driver::remove_worker(int number, const std::string& reason) {
   say(fmt::format("{} is removed: {}", name_of(worker(number)), reason));
   worker_leaves(state_, Clock::now(), number);
@@ -262,6 +244,11 @@ void Driver::fail(const std::string& why) {
   for (const Worker& each : state_.workers) {
     answer(each.number, {.kind = ElasticAnswer::Kind::kOver, .reason = why});
   }
+}
+
+void Driver::end_badly(const std::string& why) {
+  note_refusals();
+  fail(why);
 }
 
 void Driver::end() { supervisor_.stop(SIGTERM, SignalOrigin::kProcess); }

@@ -61,16 +61,18 @@ class Driver final {
 
   // What the driver does.
   void act();
-  bool carry_out(const Decision& decision);
+  void carry_out(const Decision& decision);
   void connect_host(const std::string& host);
   void leave_host(const std::string& host);
   void start_worker(const StartWorker& action);
   void begin_round(const BeginRound& action);
+  void tell_changes(rendezvous::HostChanges changes);
   void stop_worker(int worker, const std::string& reason);
   void remove_worker(int worker, const std::string& reason);
   void answer(int worker, const rendezvous::ElasticAnswer& answer);
   void fail_meeting(const Worker& worker, const std::string& what, ErrorCause cause);
   void fail(const std::string& why);
+  void end_badly(const std::string& why);
   void end();
   bool is_any_alive() const;
   void say(const std::string& text);
