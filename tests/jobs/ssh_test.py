@@ -215,6 +215,17 @@ class Losses(SshTest):
         self.assertRegex((self.jobs / job / "launcher.log").read_text(), r"host node1 was lost .*no sign of life")
         self.assert_nothing_runs("node2", "node3")
 
+    def test_a_job_with_a_range_of_nodes_starts_again_on_the_hosts_that_are_left(self):
+        job = self.submit({"restarts": {"most": 1, "first_pause": "100ms"}, "grace": "1s", "roles": [shell(
+            f"echo $(hostname) $RANK of $WORLD_SIZE; [ $PEAL_ATTEMPT = 1 ] || sleep {LONG}", nodes="2:4")]},
+            to=to("node1", "node2", "node3"))
+        wait_until(lambda: self.logs(job).count("of 3") == 3, "output")
+        self.hosts.cut("node2")
+        status = self.end_of(job)
+        self.assertEqual((status["state"], [node["host"] for node in status["nodes"]]), ("succeeded", ["node1", "node3"]))
+        self.assertEqual(sorted(self.logs(job).splitlines()), ["[w-0] node1 0 of 2", "[w-1] node3 1 of 2"])
+        self.assert_nothing_runs("node1", "node3")
+
     def test_a_lost_host_without_restarts_fails_the_job_and_is_named(self):
         job = self.start_long("node1", "node2")
         self.hosts.kill_all("node2")
