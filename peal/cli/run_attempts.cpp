@@ -134,9 +134,7 @@ launch::AttemptEnd RunJob::run_on_hosts(const launch::LaunchOptions& options, in
   launch::agents::Agents agents(agents_options(request_, made.job.id, inherited_));
   if (const auto refusal = launch::agents::connect(agents, options)) {
     say("peal: " + refusal->text);
-    return {.exit_code = refusal->exit_code,
-            .next = number > 0 ? launch::AfterAttempt::kRetry : launch::AfterAttempt::kEnd,
-            .lost = refusal->hosts};
+    return launch::agents::end_of(*refusal, number);
   }
   for (int i = 0; i < agents.count(); ++i) {
     const std::string& notice = agents.host(i).facts().notice;
@@ -154,8 +152,7 @@ launch::AttemptEnd RunJob::run_on_hosts(const launch::LaunchOptions& options, in
     agents.collect_records(flights.folder(), options.ranks, launch::agents::kRecordsLimit);
   }
   launch::AttemptEnd end = report(result, flights, made.job.id, options);
-  if (launch::agents::is_preempted(agents, result.signal))
-    end.next = launch::AfterAttempt::kAwaitEnd;
+  end.may_be_preempted |= launch::agents::may_be_preempted(agents);
   return end;
 }
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <memory>
-#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,50 +29,59 @@
 namespace peal::cli {
 namespace {
 
-int run_elastic(const RunRequest& request, const launch::Variables& inherited) {
+/// It has one attempt: the driver starts its workers again.
+class ElasticJob final : public launch::AttemptedJob {
+ public:
+  ElasticJob(const RunRequest& request, const launch::Variables& inherited)
+      : request_(request), inherited_(inherited) {}
+  launch::AttemptEnd run(const launch::BeginAttempt& attempt, int number) override;
+  void tell(const std::string& sentence) override { say(fmt::format("peal: {}\n", sentence)); }
+
+ private:
+  const RunRequest& request_;
+  const launch::Variables& inherited_;
+};
+
+launch::AttemptEnd ElasticJob::run(const launch::BeginAttempt& /*attempt*/, int /*number*/) {
   using launch::agents::LauncherFacts;
-  const launch::LaunchOptions& options = request.options;
-  const launch::Flights flights(given_variables(request, inherited), options);
+  const launch::LaunchOptions& options = request_.options;
+  const launch::Variables given = given_variables(request_, inherited_);
+  const launch::Flights flights(given, options);
   if (!flights.problem().empty()) {
     say(fmt::format("peal: the ranks keep no records: {}\n", flights.problem()));
   }
   launch::remove_former_dump(options.log_directory, options.node);
   const launch::JobContext job = launch::make_job_context().job;
-  std::optional<launch::agents::Agents> agents(std::in_place,
-                                               agents_options(request, job.id, inherited));
-  const bool is_slurm = request.engine && request.engine->engine == launch::agents::Engine::kSlurm;
+  launch::agents::Agents agents(agents_options(request_, job.id, inherited_));
+  const bool is_slurm =
+      request_.engine && request_.engine->engine == launch::agents::Engine::kSlurm;
   const LauncherFacts launcher{
       .command = options.command,
-      .environment = given_variables(request, inherited),
+      .environment = given,
       .names = is_slurm ? LauncherFacts::Names::kOfNodes : LauncherFacts::Names::kOfHosts};
   launch::ElasticReport report = launch::run_elastic(
       options,
-      *request.elastic,
+      *request_.elastic,
       job,
       flights.place(),
       [&](launch::GuardDuty duty) {
-        return std::make_unique<launch::agents::ElasticGuard>(*agents, launcher, std::move(duty));
+        return std::make_unique<launch::agents::ElasticGuard>(agents, launcher, std::move(duty));
       },
-      inherited,
+      inherited_,
       launch::target_of(STDOUT_FILENO),
       launch::target_of(STDERR_FILENO));
   ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
   if (!report.why_badly.empty() && !report.rounds.empty() && !flights.folder().empty()) {
     const launch::ElasticRound& last = report.rounds.back();
-    agents->collect_round(observe::round_folder_in(flights.folder(), last.number),
-                          last.number,
-                          last.ranks,
-                          launch::agents::kRecordsLimit);
+    agents.collect_round(observe::round_folder_in(flights.folder(), last.number),
+                         last.number,
+                         last.ranks,
+                         launch::agents::kRecordsLimit);
   }
   report.post_mortem = launch::examine(report, flights.place(), job.id, options);
   say(launch::describe(report));
-  const bool is_preempted = launch::agents::is_preempted(*agents, report.signal);
-  agents.reset();  // nothing serves the agents while this process waits
-  if (is_preempted) {
-    say(fmt::format("peal: {}\n", launch::kPreempted));
-    return launch::await_preemption([] { return 0; });
-  }
-  return launch::exit_code(report);
+  return {.exit_code = launch::exit_code(report),
+          .may_be_preempted = report.signal == SIGTERM || launch::agents::may_be_preempted(agents)};
 }
 
 }  // namespace
@@ -85,7 +94,8 @@ int run(const RunRequest& request) {
   say(warn_of_unknown(given));
   if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));
   if (!request.elastic) return run_attempts(request, inherited);
-  return run_elastic(request, inherited);
+  ElasticJob job(request, inherited);
+  return launch::run_attempts({}, {}, launch::slots_of, job);
 }
 
 }  // namespace peal::cli

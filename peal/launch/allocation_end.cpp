@@ -82,7 +82,8 @@ bool shows_preemption(std::string_view text, std::string_view job) {
   };
   return std::ranges::any_of(split(text, '\n'), [&](std::string_view line) {
     const bool is_of_job = has(line, "JobId", job) || has(line, "HetJobId", job);
-    return is_of_job && line.find(" PreemptTime=") != std::string_view::npos &&
+    return is_of_job && has(line, "JobState", "RUNNING") &&
+           line.find(" PreemptTime=") != std::string_view::npos &&
            !has(line, "PreemptTime", "None");
   });
 }

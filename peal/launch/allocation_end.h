@@ -1,4 +1,4 @@
-// When Slurm ends the allocation in which this process runs, and whether another job preempts it.
+// When Slurm ends the allocation in which this process runs, and whether Slurm preempts it.
 // Called by launchers.
 #pragma once
 
@@ -15,7 +15,7 @@ std::optional<Timeout> time_left_of_allocation(const Environment& environment);
 
 /// Whether Slurm has begun to preempt the job: it has sent SIGTERM to the steps of the job, and
 /// ends the job after the GraceTime of the partition. Asks scontrol. Returns false outside of
-/// Slurm, and if Slurm does not answer.
+/// Slurm, if Slurm does not answer, and when Slurm ends the job.
 bool is_preempted(const Environment& environment);
 
 /// Reads the output of `scontrol show job --oneliner`. It has a line for each component of a

@@ -1,8 +1,14 @@
 #include "peal/launch/allocation_end.h"
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 #include <gtest/gtest.h>
+
+#include "peal/base/testing/scoped_variable.h"
+#include "peal/base/testing/temporary_folder.h"
 
 namespace peal::launch {
 namespace {
@@ -30,14 +36,31 @@ TEST(AllocationEndTest, OtherTextsAreNotATime) {
 
 TEST(AllocationEndTest, AJobIsPreemptedOnceSlurmShowsTheTime) {
   constexpr auto kBefore =
-      "JobId=7 JobName=a PreemptEligibleTime=2026-11-28T19:51:32 PreemptTime=None\n";
-  constexpr auto kAfter = "JobId=8 JobName=a PreemptTime=2026-11-28T19:51:33 Dependency=(null)\n";
-  constexpr auto kOfHetJob = "JobId=9 HetJobId=7 PreemptTime=2026-11-28T19:51:33\n";
+      "JobId=7 JobState=RUNNING PreemptEligibleTime=2026-11-28T19:51:32 PreemptTime=None\n";
+  constexpr auto kAfter = "JobId=8 JobState=RUNNING PreemptTime=2026-11-28T19:51:33 Priority=1\n";
+  constexpr auto kOfHetJob = "JobId=9 HetJobId=7 JobState=RUNNING PreemptTime=2026-11-28T19:51:33";
   EXPECT_FALSE(shows_preemption(kBefore, "7"));
   EXPECT_TRUE(shows_preemption(kAfter, "8"));
   EXPECT_FALSE(shows_preemption(std::string(kBefore) + kAfter, "7")) << "another task of the array";
   EXPECT_TRUE(shows_preemption(std::string(kBefore) + kOfHetJob, "7"));
   EXPECT_FALSE(shows_preemption("", "7"));
+}
+
+TEST(AllocationEndTest, WhenSlurmEndsTheJobThereIsNothingToWaitFor) {
+  EXPECT_FALSE(
+      shows_preemption("JobId=7 JobState=COMPLETING PreemptTime=2026-11-28T19:51:33", "7"));
+}
+
+TEST(AllocationEndTest, ScontrolIsAskedForTheJobOfTheAllocation) {
+  const TemporaryFolder folder;
+  const std::filesystem::path scontrol = folder.path() / "scontrol";
+  std::ofstream(scontrol) << "#!/bin/sh\n"
+                             "[ \"$*\" = 'show job --oneliner 7' ] || exit 1\n"
+                             "echo JobId=7 JobState=RUNNING PreemptTime=2026-11-28T19:51:33\n";
+  std::filesystem::permissions(scontrol, std::filesystem::perms::owner_all);
+  const ScopedVariable path("PATH", folder.path().string() + ":/usr/bin:/bin");
+  EXPECT_TRUE(is_preempted(fixed_environment({{"SLURM_JOB_ID", "7"}})));
+  EXPECT_FALSE(is_preempted(fixed_environment({{"SLURM_JOB_ID", "8"}}))) << "scontrol fails";
 }
 
 TEST(AllocationEndTest, OutsideOfSlurmNothingIsAsked) {

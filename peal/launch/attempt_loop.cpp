@@ -4,15 +4,13 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <chrono>
+#include <functional>
 #include <random>
 #include <set>
 #include <variant>
 
 #include <fmt/format.h>
 
-#include "peal/config/environment.h"
-#include "peal/launch/allocation_end.h"
 #include "peal/launch/launch_watch.h"
 #include "peal/launch/signals.h"
 
@@ -46,6 +44,18 @@ void bar(const AttemptEnd& end,
   }
 }
 
+/// Waits until Slurm ends the preempted job. Returns the exit code.
+int await_preemption(AttemptedJob& job, const AttemptRules& rules) {
+  job.preempted(
+      "Slurm preempts the job; all ranks have ended, and the launcher waits until Slurm ends the "
+      "job");
+  do {
+    const TimePoint next = Clock::now() + rules.ask_slurm_every;
+    if (const int code = pause_until(next, [&] { return job.look(); }); code != 0) return code;
+  } while (job.is_preempted());
+  return kSignalBase + SIGTERM;
+}
+
 }  // namespace
 
 AttemptEnd end_of(const LaunchReport& report) {
@@ -53,18 +63,11 @@ AttemptEnd end_of(const LaunchReport& report) {
   const bool was_ended = report.signal != 0 || report.time_limit || report.was_cancelled ||
                          report.output_closed || handled_signal(report) != 0;
   if (end.exit_code != 0 && !was_ended && !report.start_failure) end.next = AfterAttempt::kRestart;
+  end.may_be_preempted = report.signal == SIGTERM;
   for (const ProcessEnd& process : report.ends) {
     if (!process.lost.empty()) end.lost.emplace_back(process.host, process.lost);
   }
   return end;
-}
-
-int await_preemption(const std::function<int()>& look) {
-  constexpr std::chrono::minutes kAskEvery{1};
-  do {
-    if (const int code = pause_until(Clock::now() + kAskEvery, look); code != 0) return code;
-  } while (is_preempted(process_environment()));
-  return kSignalBase + SIGTERM;
 }
 
 int run_attempts(AttemptState state,
@@ -87,10 +90,7 @@ int run_attempts(AttemptState state,
     }
     const AttemptEnd end = job.run(std::get<BeginAttempt>(decision), number);
     exit_code = end.exit_code;
-    if (end.next == AfterAttempt::kAwaitEnd) {
-      job.tell(kPreempted);
-      return await_preemption(look);
-    }
+    if (end.may_be_preempted && job.is_preempted()) return await_preemption(job, rules);
     bar(end, rules, random, state);
     if (end.next == AfterAttempt::kRetry) continue;
     if (end.next == AfterAttempt::kEnd || !may_restart(state, rules)) return exit_code;

@@ -2,11 +2,11 @@
 // them. Called by `peal run`, and by the launcher of a submitted job.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "peal/launch/allocation_end.h"
 #include "peal/launch/attempts.h"
 #include "peal/launch/report.h"
 
@@ -17,16 +17,18 @@ inline constexpr const char* kAttemptVariable = "PEAL_ATTEMPT";
 
 /// What follows from the end of an attempt.
 enum class AfterAttempt : unsigned char {
-  kEnd,       // it ended well, by a signal, by a request, or by a mistake in the command
-  kRestart,   // it failed
-  kRetry,     // no rank was started, because hosts cannot be used
-  kAwaitEnd,  // the engine takes the hosts away, and ends the launcher soon
+  kEnd,      // it ended well, by a signal, by a request, or by a mistake in the command
+  kRestart,  // it failed
+  kRetry,    // no rank was started, because hosts cannot be used
 };
 
 struct AttemptEnd {
   int exit_code = 0;
   AfterAttempt next = AfterAttempt::kEnd;
   std::vector<std::pair<std::string, std::string>> lost{};  // hosts, and why
+  /// SIGTERM has ended the launcher, a signal has ended an agent, or hosts cannot be used: all this
+  /// may be the work of Slurm.
+  bool may_be_preempted = false;
 };
 
 /// The end of an attempt that has started ranks. Pure.
@@ -45,24 +47,21 @@ class AttemptedJob {
   virtual void tell(const std::string& sentence) = 0;
   /// The attempt has failed, and another one follows: "restart 1 of 3".
   virtual void restart(const std::string& sentence) { tell(sentence); }
-  /// Called every kLookEvery while the job waits for its next attempt. Returns the exit code if the
-  /// job must end; 0: it goes on.
+  /// Slurm preempts the job, and all ranks have ended. `sentence`: what the job waits for.
+  virtual void preempted(const std::string& sentence) { tell(sentence); }
+  /// Called every kLookEvery while the job waits. Returns the exit code if the job must end; 0: it
+  /// goes on.
   virtual int look() { return 0; }
+  /// Whether Slurm preempts the job now.
+  virtual bool is_preempted() { return launch::is_preempted(process_environment()); }
 };
-
-/// What the launcher of a preempted job says when all ranks have ended (allocation_end.h).
-inline constexpr const char* kPreempted =
-    "Slurm preempts the job; all ranks have ended, and the launcher waits until Slurm ends the job";
-
-/// Waits until Slurm ends this preempted job. Slurm counts a job that ends by itself as complete,
-/// and does not start it again. Calls `look` every kLookEvery, and asks Slurm every minute. Returns
-/// - 128 + n when signal n arrives
-/// - the exit code of `look`, if it is not 0
-/// - 128 + SIGTERM if Slurm no longer preempts the job, as after the end of a job of salloc
-int await_preemption(const std::function<int()>& look);
 
 /// Returns the exit code of the last attempt; 128 + n if signal n arrived during a wait. Uses the
 /// signals of this process between attempts (signals.h).
+///
+/// After the last attempt of a preempted job, waits until Slurm ends the job: Slurm counts a job
+/// that ends by itself as complete, and does not start it again. Returns 128 + SIGTERM if Slurm
+/// no longer preempts the job, as after the end of a job of salloc.
 int run_attempts(AttemptState state,
                  const AttemptRules& rules,
                  const RoomFor& room,

@@ -18,7 +18,8 @@ using testing::HasSubstr;
 const AttemptRules kFastRules{.least_ranks = 2,
                               .most_ranks = 2,
                               .restarts = {.most = 2, .first_pause = milliseconds(1)},
-                              .host_timeout = milliseconds(50)};
+                              .host_timeout = milliseconds(50),
+                              .ask_slurm_every = milliseconds(1)};
 
 /// A job whose attempts end as the test says.
 class FakeJob final : public AttemptedJob {
@@ -33,12 +34,20 @@ class FakeJob final : public AttemptedJob {
     return end;
   }
   void tell(const std::string& sentence) override { told.push_back(sentence); }
-  int look() override { return code_of_look; }
+  int look() override {
+    if (signal_of_look != 0) ::raise(signal_of_look);
+    return code_of_look;
+  }
+  /// Afterwards, Slurm does not preempt the job.
+  bool is_preempted() override { return asked++ < times_preempted; }
 
   std::vector<int> numbers{};
   std::vector<std::string> hosts{};
   std::vector<std::string> told{};
   int code_of_look = 0;
+  int signal_of_look = 0;
+  int times_preempted = 0;
+  int asked = 0;
 
  private:
   std::deque<AttemptEnd> ends_;
@@ -91,12 +100,43 @@ TEST(AttemptLoopTest, ARequestEndsTheJobDuringAPause) {
   EXPECT_THAT(job.numbers, ElementsAre(0));
 }
 
-TEST(AttemptLoopTest, APreemptedJobWaitsForItsEndAndDoesNotStartAgain) {
-  FakeJob job({{.exit_code = 0, .next = AfterAttempt::kAwaitEnd}});
-  job.code_of_look = 143;
-  EXPECT_EQ(run_here(job), 143);
-  EXPECT_THAT(job.numbers, ElementsAre(0));
-  EXPECT_THAT(job.told, ElementsAre(HasSubstr("preempts")));
+TEST(AttemptLoopTest, APreemptedJobWaitsUntilSlurmNoLongerPreemptsIt) {
+  for (const AfterAttempt next :
+       {AfterAttempt::kEnd, AfterAttempt::kRestart, AfterAttempt::kRetry}) {
+    FakeJob job({{.exit_code = 0, .next = next, .may_be_preempted = true}});
+    job.times_preempted = 3;
+    EXPECT_EQ(run_here(job), 128 + SIGTERM);
+    EXPECT_EQ(job.asked, 4);
+    EXPECT_THAT(job.numbers, ElementsAre(0)) << "it does not start again";
+    EXPECT_THAT(job.told, ElementsAre(HasSubstr("Slurm preempts the job")));
+  }
+}
+
+TEST(AttemptLoopTest, ARequestOrASignalEndsTheWaitOfAPreemptedJob) {
+  FakeJob job({{.exit_code = 0, .may_be_preempted = true}});
+  job.times_preempted = 1;
+  job.code_of_look = 124;
+  EXPECT_EQ(run_here(job), 124);
+  job.asked = 0;
+  job.code_of_look = 0;
+  job.signal_of_look = SIGINT;
+  EXPECT_EQ(run_here(job), 128 + SIGINT);
+}
+
+TEST(AttemptLoopTest, AJobThatSlurmDoesNotPreemptStartsAgain) {
+  FakeJob job({{.exit_code = 7, .next = AfterAttempt::kRestart, .may_be_preempted = true},
+               {.exit_code = 0}});
+  EXPECT_EQ(run_here(job), 0);
+  EXPECT_THAT(job.numbers, ElementsAre(0, 1));
+  EXPECT_EQ(job.asked, 1) << "only after the attempt that Slurm may have ended";
+}
+
+TEST(AttemptLoopTest, SlurmMayHaveSentTheSigtermThatEndedTheLauncher) {
+  LaunchReport report;
+  report.signal = SIGTERM;
+  EXPECT_TRUE(end_of(report).may_be_preempted);
+  report.signal = SIGINT;
+  EXPECT_FALSE(end_of(report).may_be_preempted);
 }
 
 TEST(AttemptLoopTest, OnlyFailuresOfTheProgramMayBeFollowedByARestart) {

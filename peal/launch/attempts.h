@@ -23,7 +23,8 @@ struct AttemptRules {
   int most_ranks = 1;
   Restarts restarts{};
   Cooldown cooldown{};
-  Timeout host_timeout{600'000};  // how long the job waits for hosts
+  Timeout host_timeout{600'000};    // how long the job waits for hosts
+  Timeout ask_slurm_every{60'000};  // while Slurm preempts the job
   friend bool operator==(const AttemptRules&, const AttemptRules&) = default;
 };
 

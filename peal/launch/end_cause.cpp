@@ -15,6 +15,7 @@ constexpr std::array kCauses = {EndCause::kProgram,
                                 EndCause::kTimeLimit,
                                 EndCause::kCancelled,
                                 EndCause::kHostLost,
+                                EndCause::kPreempted,
                                 EndCause::kNotStarted,
                                 EndCause::kEngine};
 
@@ -34,6 +35,8 @@ std::string_view name_of(EndCause cause) {
       return "cancelled";
     case EndCause::kHostLost:
       return "host_lost";
+    case EndCause::kPreempted:
+      return "preempted";
     case EndCause::kNotStarted:
       return "not_started";
     case EndCause::kEngine:

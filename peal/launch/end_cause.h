@@ -16,13 +16,14 @@ enum class EndCause : unsigned char {
   kOutOfMemory,  // the kernel or the engine killed a process because memory ran out
   kTimeLimit,    // the job has reached its time limit
   kCancelled,    // a user, or a signal to the launcher, asked the job to end
-  kHostLost,     // a host was lost, or the engine took it away (preempted, evicted)
+  kHostLost,     // a host was lost, or the engine took it away
+  kPreempted,    // the engine took the hosts away for a job with a higher priority
   kNotStarted,   // a process could not start: no host, image or command
   kEngine,       // another failure of the engine or of the launcher
 };
 
-/// "program", "signal", "out_of_memory", "time_limit", "cancelled", "host_lost", "not_started",
-/// "engine": as in JSON.
+/// "program", "signal", "out_of_memory", "time_limit", "cancelled", "host_lost", "preempted",
+/// "not_started", "engine": as in JSON.
 std::string_view name_of(EndCause cause);
 std::optional<EndCause> try_parse_cause(std::string_view name);
 std::ostream& operator<<(std::ostream& out, EndCause cause);

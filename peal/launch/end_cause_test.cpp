@@ -22,6 +22,7 @@ TEST(EndCauseTest, NamesAreReadBack) {
                                  "time_limit",
                                  "cancelled",
                                  "host_lost",
+                                 "preempted",
                                  "not_started",
                                  "engine"}) {
     const auto cause = try_parse_cause(name);

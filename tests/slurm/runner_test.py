@@ -3,6 +3,7 @@
     runner_test.py PEAL STOPPING    # STOPPING: the example program
 """
 import datetime
+import os
 import pathlib
 import re
 import sys
@@ -20,6 +21,12 @@ SLURM = ("--to", "slurm")
 PREEMPTION = {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}
 # Jobs of the partition `main` preempt those of these two.
 PREEMPTED = ("requeued PriorityTier=0 GraceTime=2 PreemptMode=REQUEUE", "cancelled PriorityTier=0 GraceTime=2 PreemptMode=CANCEL")
+# In place of srun: the first call starts a program that never answers, instead of an agent.
+SLOW_SRUN = f"""#!/bin/sh
+PATH=${{PATH#*:}}
+[ -e "$0.began" ] && exec srun "$@"
+exec srun --nodes=1 --ntasks=1 --overlap --mem=0 sh -c 'touch "$1"; exec sleep {LONG}' sh "$0.began"
+"""
 
 
 class Runner(JobTest):
@@ -149,6 +156,16 @@ class Runner(JobTest):
         self.assertEqual(status["state"], "succeeded", status)
         self.assert_same_step(self.logs(job))
 
+    def submit_connecting(self, **fields):
+        """A job whose launcher waits for the answer of its host. If Slurm starts the job again, the host answers."""
+        srun = self.path("srun")
+        srun.write_text(SLOW_SRUN)
+        srun.chmod(0o755)
+        job = self.submit({**fields, "roles": [shell("echo trained", nodes=1)]}, to=SLURM,
+                          env={"PATH": f"{self.folder}:{os.environ['PATH']}"})
+        self.await_file("srun.began")
+        return job
+
     def test_a_preempted_job_saves_and_waits_for_slurm_which_decides_whether_it_starts_again(self):
         partition = {name: {"engine_options": {"slurm": [f"--partition={name}"]}} for name in ("requeued", "cancelled")}
         continues = 'exec "$STOPPING" "$FILE" $(($(cut -d " " -f 1 "$FILE") + 2))'
@@ -164,13 +181,17 @@ class Runner(JobTest):
         self.of_slurm("env", f"PEAL={jobs.PEAL}", "sbatch", "--partition=cancelled", "--nodes=1", "--ntasks=1",
                       f"--output={out}".replace("%", "%%"), script)
         wait_until(lambda: out.exists() and "step 3" in out.read_text(), "training: the elastic job")
+        connecting = self.submit_connecting(**partition["requeued"])
         preemptor = self.cluster.popen(["srun", "--quiet", "--nodes=3", "--exclusive", "true"])
         status = self.await_state(cancelled, "failed")
-        self.assertEqual((status["engine_state"], status["cause"]), ("PREEMPTED", "host_lost"), status)
-        self.await_state(requeued, "queued")
+        self.assertEqual((status["engine_state"], status["cause"]), ("PREEMPTED", "preempted"), status)
+        for job in requeued, connecting:
+            self.await_state(job, "queued")
         self.assertEqual(preemptor.wait(), 0)
-        wait_until(lambda: self.has_succeeded_without_the_wait(requeued), "succeeded")
-        for job in requeued, cancelled:
+        for job in requeued, connecting:
+            wait_until(lambda: self.has_succeeded_without_the_wait(job), "succeeded")
+        self.assertIn("trained", self.logs(connecting))
+        for job in requeued, cancelled, connecting:
             self.assertIn("Slurm preempts the job", (self.jobs / job / "launcher.log").read_text())
         self.assertIn("Slurm preempts the job", out.read_text())
         before, after = (re.findall(r"ends after step (\d+)", self.logs(requeued, "--attempt", number)) for number in "01")

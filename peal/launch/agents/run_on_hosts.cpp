@@ -9,7 +9,6 @@
 
 #include "peal/launch/agents/agent_guard.h"
 #include "peal/launch/agents/machine_variables.h"
-#include "peal/launch/allocation_end.h"
 #include "peal/launch/containers/container_command.h"
 #include "peal/launch/cores.h"
 #include "peal/launch/host_plan.h"
@@ -91,10 +90,17 @@ std::optional<Refusal> refusal_of(const Agents& agents) {
   return refusal;
 }
 
-bool is_preempted(const Agents& agents, int signal) {
-  if (signal != 0) return false;
+AttemptEnd end_of(const Refusal& refusal, int number) {
+  return {.exit_code = refusal.exit_code,
+          .next = number > 0 ? AfterAttempt::kRetry : AfterAttempt::kEnd,
+          .lost = refusal.hosts,
+          .may_be_preempted = true};
+}
+
+bool may_be_preempted(const Agents& agents) {
   for (int i = 0; i < agents.count(); ++i) {
-    if (agents.host(i).is_ending()) return launch::is_preempted(process_environment());
+    const AgentHost& host = agents.host(i);
+    if (host.is_ending() || host.state() == AgentHost::State::kRefused) return true;
   }
   return false;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "peal/launch/agents/agents.h"
+#include "peal/launch/attempt_loop.h"
 #include "peal/launch/containers/container.h"
 #include "peal/launch/job_context.h"
 #include "peal/launch/launcher.h"
@@ -41,10 +42,13 @@ struct Refusal {
 /// The hosts that cannot be used, when all have answered. Returns nothing if all are ready.
 std::optional<Refusal> refusal_of(const Agents& agents);
 
-/// After the ranks have ended: whether Slurm preempts the job. Asks Slurm only if a signal has
-/// ended an agent, and no signal has ended the launcher. `signal`: the signal that ended the
-/// launcher; 0: none.
-bool is_preempted(const Agents& agents, int signal);
+/// The end of an attempt that has started no rank. `number`: of the attempt. Spare hosts, and hosts
+/// that become free, may replace the refused ones later, but not in attempt 0: there a host that
+/// cannot be used is a mistake of the user. Pure.
+AttemptEnd end_of(const Refusal& refusal, int number);
+
+/// For AttemptEnd: whether a signal has ended an agent, or a host cannot be used.
+bool may_be_preempted(const Agents& agents);
 
 /// Connects with the hosts of options.hosts that have ranks. Returns nothing if all are ready.
 std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options);

@@ -1,8 +1,14 @@
 #include "peal/launch/agents/run_on_hosts.h"
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/scoped_variable.h"
+#include "peal/base/testing/temporary_folder.h"
 #include "peal/launch/agents/host_facts.h"
 #include "peal/launch/agents/machine_variables.h"
 
@@ -63,6 +69,52 @@ TEST(RunOnHostsTest, VariablesOfTheAgentsTaskAreNotThoseOfARank) {
   EXPECT_TRUE(limits_each_task("SLURM_GPUS_PER_TASK"));
   EXPECT_TRUE(limits_each_task("SLURM_NTASKS_PER_NODE"));
   EXPECT_FALSE(limits_each_task("SLURM_JOB_NODELIST"));
+}
+
+const AgentsOptions kBySrun{
+    .engine = {.engine = Engine::kSlurm, .peal = "peal"}, .begin = {}, .version = "1"};
+
+/// A program `srun` on PATH with this script.
+class StandInForSrun final {
+ public:
+  explicit StandInForSrun(const std::string& script) {
+    const std::filesystem::path srun = folder_.path() / "srun";
+    std::ofstream(srun) << "#!/bin/sh\n" << script << "\n";
+    std::filesystem::permissions(srun, std::filesystem::perms::owner_all);
+  }
+
+ private:
+  const TemporaryFolder folder_;
+  const ScopedVariable path_{"PATH", folder_.path().string() + ":/usr/bin:/bin"};
+};
+
+TEST(RunOnHostsTest, SlurmMayHaveEndedAnAgentThatHasNotAnsweredYet) {
+  const StandInForSrun srun("exit 143");
+  Agents agents(kBySrun);
+  LaunchOptions options;
+  options.hosts = {{"n1", 1}};
+  const auto refusal = connect(agents, options);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_TRUE(end_of(*refusal, 0).may_be_preempted);
+  EXPECT_TRUE(may_be_preempted(agents)) << "for an elastic job";
+}
+
+TEST(RunOnHostsTest, SlurmHasNotEndedAnAgentThatHasReportedNoSignal) {
+  const StandInForSrun srun("exec sleep 1000");
+  Agents agents(kBySrun);
+  agents.add("n1");
+  EXPECT_FALSE(may_be_preempted(agents));
+  agents.host(0).note_ending("SIGTERM");
+  EXPECT_TRUE(may_be_preempted(agents));
+  agents.leave(0, "the test ends");
+}
+
+TEST(RunOnHostsTest, OtherHostsReplaceRefusedOnesAfterTheFirstAttempt) {
+  const Refusal refusal{.text = "", .exit_code = 126, .hosts = {{"n1", "no such file"}}};
+  EXPECT_EQ(end_of(refusal, 0).next, AfterAttempt::kEnd);
+  EXPECT_EQ(end_of(refusal, 1).next, AfterAttempt::kRetry);
+  EXPECT_EQ(end_of(refusal, 1).exit_code, 126);
+  EXPECT_THAT(end_of(refusal, 1).lost, ElementsAre(Pair("n1", "no such file")));
 }
 
 TEST(RunOnHostsTest, EachRankGetsTheEnvironmentAndTheCoresOfItsHost) {

@@ -47,8 +47,8 @@ std::string how_it_failed(const Pod& pod) {
 }
 
 EndCause cause_of(const Pod& pod) {
-  constexpr std::array<std::string_view, 5> kHostTaken = {
-      "Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated"};
+  constexpr std::array<std::string_view, 4> kHostTaken = {
+      "Evicted", "NodeLost", "NodeShutdown", "Terminated"};
   constexpr std::array<std::string_view, 9> kNoContainer = {"ContainerCannotRun",
                                                             "CreateContainerConfigError",
                                                             "CreateContainerError",
@@ -60,6 +60,7 @@ EndCause cause_of(const Pod& pod) {
                                                             "StartError"};
   if (pod.word == "OOMKilled") return EndCause::kOutOfMemory;
   if (pod.word == "DeadlineExceeded") return EndCause::kTimeLimit;
+  if (pod.word == "Preempting") return EndCause::kPreempted;
   if (std::ranges::count(kHostTaken, pod.word) > 0) return EndCause::kHostLost;
   if (std::ranges::count(kNoContainer, pod.word) > 0) return EndCause::kNotStarted;
   if (!pod.exit_code) return EndCause::kEngine;

@@ -83,6 +83,7 @@ TEST(Status, TheCauseTellsFailuresOfTheEngineFromThoseOfTheProgram) {
   EXPECT_EQ(cause(failed(137, "t", "OOMKilled")), EndCause::kOutOfMemory);
   EXPECT_EQ(cause(failed(128, "t", "StartError")), EndCause::kNotStarted);
   EXPECT_EQ(cause({.phase = "Failed", .word = "Evicted"}), EndCause::kHostLost);
+  EXPECT_EQ(cause({.phase = "Failed", .word = "Preempting"}), EndCause::kPreempted);
   EXPECT_EQ(cause({.phase = "Failed", .word = "Strange"}), EndCause::kEngine);
   EXPECT_EQ(status_of("a", {ended(job_of("m", {{}}), "Failed", "X")}).cause, EndCause::kEngine);
   EXPECT_EQ(status_of("a", {ended(job_of("m", {{running()}}), "Failed", "DeadlineExceeded")}).cause,

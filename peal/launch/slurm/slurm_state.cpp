@@ -1,7 +1,5 @@
 #include "peal/launch/slurm/slurm_state.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <array>
 
@@ -20,21 +18,22 @@ constexpr int kSignalBase = 128;
 /// An end that Slurm has decided.
 struct EngineEnd {
   std::string_view state;
-  JobState becomes;
+  EndCause cause;
   std::string_view sentence;
 };
 
 constexpr std::array kEngineEnds = {
-    EngineEnd{"TIMEOUT", JobState::kCancelled, "it ran longer than its time limit in Slurm"},
-    EngineEnd{"DEADLINE", JobState::kCancelled, "it did not end before its deadline in Slurm"},
-    EngineEnd{"NODE_FAIL", JobState::kFailed, "Slurm has lost a node of the job"},
-    EngineEnd{"BOOT_FAIL", JobState::kFailed, "Slurm could not boot a node of the job"},
+    EngineEnd{"TIMEOUT", EndCause::kTimeLimit, "it ran longer than its time limit in Slurm"},
+    EngineEnd{"DEADLINE", EndCause::kTimeLimit, "it did not end before its deadline in Slurm"},
+    EngineEnd{"NODE_FAIL", EndCause::kHostLost, "Slurm has lost a node of the job"},
+    EngineEnd{"BOOT_FAIL", EndCause::kNotStarted, "Slurm could not boot a node of the job"},
+    EngineEnd{"OUT_OF_MEMORY",
+              EndCause::kOutOfMemory,
+              "the job has used more memory than it had asked for"},
     EngineEnd{
-        "OUT_OF_MEMORY", JobState::kFailed, "the job has used more memory than it had asked for"},
-    EngineEnd{
-        "PREEMPTED", JobState::kFailed, "Slurm has ended it for a job with a higher priority"},
-    EngineEnd{"REVOKED", JobState::kFailed, "another cluster has started the job"},
-    EngineEnd{"CANCELLED", JobState::kCancelled, "Slurm was asked to end it"},
+        "PREEMPTED", EndCause::kPreempted, "Slurm has ended it for a job with a higher priority"},
+    EngineEnd{"REVOKED", EndCause::kEngine, "another cluster has started the job"},
+    EngineEnd{"CANCELLED", EndCause::kCancelled, "Slurm was asked to end it"},
 };
 
 const EngineEnd* engine_end(std::string_view state) {
@@ -83,12 +82,14 @@ JobStatus ended_by_slurm(const EngineEnd& end,
                          const jobs::JobRecords& records,
                          JobStatus status) {
   const std::string first_failure = status.first_failure;
-  status.state = end.becomes;
+  const bool is_failure = end.cause != EndCause::kTimeLimit && end.cause != EndCause::kCancelled;
+  status.state = is_failure ? JobState::kFailed : JobState::kCancelled;
+  status.cause = end.cause;
   status.reason = fmt::format("{} ({})", end.sentence, job.state);
   status.first_failure.clear();
-  if (job.state == "CANCELLED") {
+  if (end.cause == EndCause::kCancelled) {
     if (records.cancel) status.reason = asked(*records.cancel);
-  } else if (end.becomes == JobState::kCancelled) {
+  } else if (end.cause == EndCause::kTimeLimit) {
     status.exit_code = kTimedOut;
   } else {
     status.first_failure = status.reason;
@@ -145,11 +146,12 @@ JobStatus forgotten(const jobs::JobRecords& records, JobStatus status) {
   return status;
 }
 
-/// The launcher of a preempted job has ended, and Slurm does not show yet whether the job waits in
-/// the queue again.
-bool is_being_preempted(const SlurmJob& job, const jobs::JobRecords& records) {
-  return job.state == "COMPLETING" && records.end && records.end->cause == EndCause::kHostLost &&
-         records.end->exit_code == kSignalBase + SIGTERM;
+/// A preemption has ended the launcher, or a signal without a request of `peal cancel`. Slurm does
+/// not show yet whether the job waits in the queue again.
+bool may_start_again(const SlurmJob& job, const jobs::JobRecords& records) {
+  if (job.state != "COMPLETING" || !records.end) return false;
+  const auto cause = records.end->cause;
+  return cause == EndCause::kPreempted || (cause == EndCause::kCancelled && !records.cancel);
 }
 
 /// Not of the launcher of an earlier start of the same job, before a requeue.
@@ -204,7 +206,7 @@ JobStatus status_of(const jobs::JobRecords& records,
     return ended_by_slurm(*end, job, records, std::move(status));
   }
   if (is_one_of(job.state, {"PENDING", "CONFIGURING"})) return waiting(job, records);
-  if (is_being_preempted(job, records)) {
+  if (may_start_again(job, records)) {
     JobStatus waits = waiting({.state = job.state, .reason = {}}, records);
     if (!records.cancel) waits.reason = records.end->first_failure;
     return waits;

@@ -97,6 +97,7 @@ TEST(SlurmState, AFailureOfTheEngineIsNoFailureOfTheProgram) {
   const JobStatus lost = status(running(), "NODE_FAIL");
   EXPECT_EQ(lost.state, JobState::kFailed);
   EXPECT_EQ(lost.first_failure, "Slurm has lost a node of the job (NODE_FAIL)");
+  EXPECT_EQ(lost.cause, EndCause::kHostLost);
   EXPECT_EQ(lost.exit_code, std::nullopt);
   EXPECT_EQ(lost.nodes.front().state, JobState::kFailed);
   EXPECT_EQ(status(failed(), "OUT_OF_MEMORY").first_failure,
@@ -108,6 +109,7 @@ TEST(SlurmState, ATimeLimitCancelsTheJob) {
   const JobStatus late = status(failed(), "TIMEOUT");
   EXPECT_EQ(late.state, JobState::kCancelled);
   EXPECT_EQ(late.exit_code, 124);
+  EXPECT_EQ(late.cause, EndCause::kTimeLimit);
   EXPECT_EQ(late.first_failure, "");
 }
 
@@ -138,12 +140,21 @@ TEST(SlurmState, OfAForgottenJobTheRecordsTellTheEnd) {
 
 TEST(SlurmState, APreemptedJobHasNotEndedBeforeSlurmSaysWhetherItStartsAgain) {
   JobRecords given = failed();
-  given.end->exit_code = 143;
-  given.end->cause = EndCause::kHostLost;
+  given.end->cause = EndCause::kPreempted;
   EXPECT_EQ(status(given, "COMPLETING").state, JobState::kPreparing);
   EXPECT_EQ(status(given, "PENDING").state, JobState::kQueued);
   EXPECT_EQ(status(given, "PREEMPTED").state, JobState::kFailed);
-  given.end->exit_code = 137;
+  EXPECT_EQ(status(running(), "PREEMPTED").cause, EndCause::kPreempted) << "no time for a record";
+  given.end->cause = EndCause::kHostLost;
+  EXPECT_EQ(status(given, "COMPLETING").state, JobState::kFailed);
+}
+
+TEST(SlurmState, AJobWhoseLauncherSlurmHasEndedMayStartAgain) {
+  JobRecords given = failed();
+  given.end->cause = EndCause::kCancelled;
+  EXPECT_EQ(status(given, "COMPLETING").state, JobState::kPreparing) << "scontrol requeue";
+  EXPECT_EQ(status(cancelled(given), "COMPLETING").state, JobState::kFailed) << "as recorded";
+  given.end->cause = EndCause::kProgram;
   EXPECT_EQ(status(given, "COMPLETING").state, JobState::kFailed);
 }
 

@@ -72,6 +72,7 @@ class JobLauncher final : public AttemptedJob {
   AttemptEnd run(const BeginAttempt& attempt, int number) override;
   void tell(const std::string& sentence) override;
   void restart(const std::string& sentence) override;
+  void preempted(const std::string& sentence) override;
   int look() override;
 
  private:
@@ -194,6 +195,14 @@ void JobLauncher::restart(const std::string& sentence) {
   record_.restart(end_.first_failure, sentence);
 }
 
+void JobLauncher::preempted(const std::string& sentence) {
+  say(fmt::format("peal: {}\n", sentence));
+  record_.wait(sentence);
+  const std::string own = end_.first_failure.empty() ? "" : ". " + end_.first_failure;
+  end_.cause = EndCause::kPreempted;
+  end_.first_failure = "Slurm has preempted the job" + own;
+}
+
 agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {
   const bool starts_here = job_.directory.empty() || runs_only_in_containers(job_);
   const auto container_engine = inherited_.find(containers::kEngineVariable);
@@ -220,7 +229,9 @@ AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int restarts) {
   const NewJobContext made = make_job_context();
   agents::Agents agents(agents_options(made.job.id));
   for (const std::string& host : hosts_of(planned)) agents.add(host, needs_on(host, planned));
-  if (const int code = await(agents); code != 0) return {.exit_code = code};
+  if (const int code = await(agents); code != 0) {
+    return {.exit_code = code, .may_be_preempted = code == kSignalBase + SIGTERM};
+  }
   if (const auto refusal = refusal_of(agents)) return refuse(*refusal, number);
   return start(attempt, number, made, agents);
 }
@@ -239,13 +250,10 @@ int JobLauncher::await(agents::Agents& agents) {
   return code;
 }
 
-/// Spare hosts, and hosts that become free, may replace the refused ones.
 AttemptEnd JobLauncher::refuse(const agents::Refusal& refusal, int number) {
   say("peal: " + refusal.text);
   end_ = {.cause = EndCause::kNotStarted, .first_failure = as_sentence(refusal.text)};
-  return {.exit_code = refusal.exit_code,
-          .next = number > 0 ? AfterAttempt::kRetry : AfterAttempt::kEnd,
-          .lost = refusal.hosts};
+  return agents::end_of(refusal, number);
 }
 
 void JobLauncher::say_about(const agents::AgentHost& host) const {
@@ -303,12 +311,7 @@ AttemptEnd JobLauncher::start(const BeginAttempt& attempt,
     agents.collect_records(flights.folder(), options.ranks, agents::kRecordsLimit);
   }
   AttemptEnd end = report(result, flights, made.job.id, options);
-  if (agents::is_preempted(agents, result.signal)) {
-    end.next = AfterAttempt::kAwaitEnd;
-    const std::string own = end_.first_failure.empty() ? "" : ". " + end_.first_failure;
-    end_.cause = EndCause::kHostLost;
-    end_.first_failure = "Slurm has preempted the job" + own;
-  }
+  end.may_be_preempted |= agents::may_be_preempted(agents);
   return end;
 }
 
