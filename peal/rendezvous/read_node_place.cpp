@@ -156,13 +156,13 @@ constexpr std::array<Row, 9> kRows = {torchrun_row,
                                       slurm_row,
                                       pmi_row};
 
-/// Whether the variables are those of a rank, whose launcher has started it for each rank.
+/// Whether the variables are those of a rank, whose launcher has started it for each rank. The only
+/// rank on a node of a submitted job is also a node: a script in it may be what starts the ranks.
 bool is_inside_a_rank(const Environment& environment) {
-  if (environment(kLaunchMark) || environment("TORCHELASTIC_RUN_ID") ||
-      environment(kElasticWorkerVariable)) {
-    return true;
-  }
-  return environment("RANK") && environment("LOCAL_RANK") && environment("LOCAL_WORLD_SIZE") != "1";
+  if (environment("TORCHELASTIC_RUN_ID") || environment(kElasticWorkerVariable)) return true;
+  const bool is_alone = environment("LOCAL_WORLD_SIZE") == "1";
+  if (environment(kLaunchMark)) return !(is_alone && environment("PEAL_ROLE"));
+  return environment("RANK") && environment("LOCAL_RANK") && !is_alone;
 }
 
 std::optional<NodeVariables> ask_launchers(const Environment& environment, const Process& process) {

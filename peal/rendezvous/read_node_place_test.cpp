@@ -280,6 +280,16 @@ TEST(NodePlaceTest, InsideARankOnlyOptionsCount) {
   EXPECT_EQ(node_of(plus(kManagedNode, alone_on_its_node))->node, 1);
 }
 
+TEST(NodePlaceTest, TheOnlyRankOnANodeOfASubmittedJobIsANode) {
+  Variables rank = plus(kManagedNode, {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}});
+  rank[kLaunchMark] = launch_mark(fixed_environment(rank), 1, 3);
+  EXPECT_EQ(node_of(rank), std::nullopt);  // a rank of peal run
+  rank["PEAL_ROLE"] = "worker";
+  EXPECT_EQ(node_of(rank)->node, 1);
+  rank["LOCAL_WORLD_SIZE"] = "2";
+  EXPECT_EQ(node_of(rank), std::nullopt);
+}
+
 TEST(NodePlaceTest, AnEndpointIsAHostAndAPort) {
   EXPECT_EQ(parse_endpoint("h:5", "-").host, "h");
   EXPECT_EQ(parse_endpoint("h:5", "-").port, 5);

@@ -102,11 +102,14 @@ while os.environ["RANK"] == "0" and len(list(here.glob("node*"))) < 3: time.slee
 
 class Own(JobTest):
     def test_peal_run_inside_makes_one_world(self):
-        run = self.stream({"roles": [role(jobs.PEAL, "run", "-n", 2, FIRST, nodes=2)]})
-        self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertEqual(sorted(re.findall(r"\[w-(\d)\] \[(\d)\] rank (\d) has 12", run.stdout)),
-                         [("0", "0", "0"), ("0", "1", "1"), ("1", "2", "2"), ("1", "3", "3")])
-        self.assertNotIn("warning", run.stdout)
+        run = [str(word) for word in (jobs.PEAL, "run", "-n", 2, FIRST)]
+        for command in run, ["env", "A=1", *run], ["sh", "-c", f"cd /; {' '.join(run)}"]:
+            with self.subTest(command=command):
+                run_of_job = self.stream({"roles": [role(*command, nodes=2)]})
+                self.assertEqual(run_of_job.returncode, 0, run_of_job.stderr)
+                self.assertEqual(sorted(re.findall(r"\[w-(\d)\] \[(\d)\] rank (\d) has 12", run_of_job.stdout)),
+                                 [("0", "0", "0"), ("0", "1", "1"), ("1", "2", "2"), ("1", "3", "3")])
+                self.assertNotIn("warning", run_of_job.stdout)
 
     def test_several_ranks_on_each_node_make_one_world(self):
         run = self.stream({"roles": [role(FIRST, nodes=2, ranks_per_node=2)]})

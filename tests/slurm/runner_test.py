@@ -57,14 +57,14 @@ class Runner(JobTest):
     def await_engine_state(self, job, state):
         wait_until(lambda: self.status(job)["engine_state"] == state, f"seen by Slurm: {state}")
 
-    def has_succeeded_without_the_wait(self, job):
+    def has_ended_without_the_wait(self, job, state):
         """Slurm lets a requeued job wait for two minutes after the end of its last process, because the nodes refuse
         the job within the second of that end. Shortens the wait to two seconds."""
         shown = self.of_slurm("scontrol", "show", "job", "--oneliner", self.number(job))
         eligible = datetime.datetime.fromisoformat(re.search(r"EligibleTime=(\S+)", shown)[1])
         if eligible > datetime.datetime.now() + datetime.timedelta(seconds=60):
             self.cluster.run(["scontrol", "update", f"JobId={self.number(job)}", "StartTime=now+2"])
-        return self.status(job)["state"] == "succeeded"
+        return self.status(job)["state"] == state
 
     def test_a_job_runs_on_its_nodes_and_leaves_its_logs(self):
         job = self.submit_nodes("echo $SLURMD_NODENAME $RANK/$WORLD_SIZE")
@@ -112,14 +112,16 @@ class Runner(JobTest):
             self.assertRegex(logs, line)
 
     @shows("requeue")
-    def test_a_requeued_job_continues_its_attempts(self):
-        job = self.submit_nodes(f"echo attempt $PEAL_ATTEMPT; [ $PEAL_ATTEMPT = 1 ] || sleep {LONG}")
-        self.await_state(job, "running")
-        wait_until(lambda: "attempt 0" in self.logs(job), "started")
+    def test_a_requeued_job_continues_its_attempts_and_has_no_more_restarts_than_before(self):
+        job = self.submit_nodes(f"echo attempt $PEAL_ATTEMPT; [ $PEAL_ATTEMPT = 1 ] && sleep {LONG}; exit 7",
+                                restarts={"most": 1, "first_pause": "100ms"})
+        wait_until(lambda: "attempt 1" in self.logs(job), "started again")
         self.of_slurm("scontrol", "requeue", self.number(job))
         self.await_state(job, "queued")
-        wait_until(lambda: self.has_succeeded_without_the_wait(job), "succeeded")
-        self.assertIn("attempt 1", self.logs(job))
+        wait_until(lambda: self.has_ended_without_the_wait(job, "failed"), "failed")
+        end = self.record(job, "end.json")
+        self.assertEqual((end["exit_code"], end["attempts"]), (7, 3))
+        self.assertIn("attempt 2", self.logs(job))
         self.assertIn("attempt 0", self.logs(job, "--attempt", "0"))
 
     def assert_same_step(self, text):
@@ -189,7 +191,7 @@ class Runner(JobTest):
             self.await_state(job, "queued")
         self.assertEqual(preemptor.wait(), 0)
         for job in requeued, connecting:
-            wait_until(lambda: self.has_succeeded_without_the_wait(job), "succeeded")
+            wait_until(lambda: self.has_ended_without_the_wait(job, "succeeded"), "succeeded")
         self.assertIn("trained", self.logs(connecting))
         for job in requeued, cancelled, connecting:
             self.assertIn("Slurm preempts the job", (self.jobs / job / "launcher.log").read_text())

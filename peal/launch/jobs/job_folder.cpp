@@ -209,6 +209,11 @@ std::vector<int> attempts_of(const JobFolder& folder) {
   return attempts;
 }
 
+int restarts_of(const JobFolder& folder) {
+  return static_cast<int>(std::ranges::count_if(
+      attempts_of(folder), [&](int attempt) { return exists(folder.failure_file(attempt)); }));
+}
+
 std::vector<std::string> job_ids(const std::filesystem::path& directory) {
   std::vector<std::string> ids;
   std::error_code error;

@@ -76,6 +76,9 @@ TEST_F(JobLogsTest, TheLastAttemptIsShownUnlessTheQueryNamesOne) {
   append(10, 0, Channel::kOut, "last\n");
   append(2, 0, Channel::kOut, "middle\n");
   EXPECT_THAT(attempts_of(folder_), ElementsAre(0, 2, 10));
+  EXPECT_EQ(restarts_of(folder_), 0);
+  write(folder_, FailedAttempt{.attempt = 2, .failure = "rank 1 failed"});
+  EXPECT_EQ(restarts_of(folder_), 1);
   EXPECT_THAT(lines(), ElementsAre("0 master-0: last"));
   EXPECT_THAT(lines({.attempt = 0}), ElementsAre("0 master-0: first"));
 }

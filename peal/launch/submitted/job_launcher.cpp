@@ -133,7 +133,8 @@ JobLauncher::JobLauncher(const jobs::JobFolder& folder, const std::string& versi
 int JobLauncher::run_to_the_end() {
   int exit_code = 1;
   try {
-    AttemptState state{.hosts = {}, .waiting_since = Clock::now()};
+    AttemptState state{
+        .hosts = {}, .restarts = jobs::restarts_of(folder_), .waiting_since = Clock::now()};
     for (const HostSlots& host : hosts_for(job_, submission_, given_)) {
       state.hosts.push_back({host});
     }
