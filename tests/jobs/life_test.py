@@ -204,10 +204,18 @@ class Cancel(JobTest):
             f"trap '' TERM; setsid sleep {LONG} & echo ready; while :; do sleep 1; done")]})
         wait_until(lambda: self.logs(job), "ready")
         self.cancel(job)
-        self.assertEqual(self.status(job)["state"], "cancelling")
         status = self.end_of(job)
         self.assertEqual((status["state"], status["exit_code"]), ("cancelled", CANCELLED))
         self.assert_no_process()
+
+    def test_a_job_is_cancelling_until_its_ranks_have_saved(self):
+        job = self.submit({"grace": f"{PATIENCE}s", "roles": [shell(
+            f"trap '{self.at_gate()}; exit 0' TERM; echo ready; while :; do sleep 0.1; done")]})
+        wait_until(lambda: self.logs(job), "ready")
+        self.cancel(job)
+        self.assertEqual(self.status(job)["state"], "cancelling")
+        self.open_gate()
+        self.assertEqual(self.end_of(job)["state"], "cancelled")
 
     def test_a_job_that_ends_well_by_itself_is_not_called_cancelled_later(self):
         job = self.submit({"roles": [role("true")]})

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +31,8 @@ class FlightOf final {
     flight_.groups = {world};
   }
   FlightOf& with_pair(std::vector<Rank> ranks) {
-    flight_.groups.push_back({.name = "pair", .size = ranks.size(), .ranks = std::move(ranks)});
+    const std::size_t size = ranks.size();
+    flight_.groups.push_back({.name = "pair", .size = size, .ranks = std::move(ranks)});
     return *this;
   }
 
