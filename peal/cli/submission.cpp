@@ -23,6 +23,7 @@
 #include "peal/launch/slurm/batch_script.h"
 #include "peal/launch/submitted/job_containers.h"
 #include "peal/launch/submitted/launcher_options.h"
+#include "peal/launch/submitted/unused_fields.h"
 
 namespace peal::cli {
 namespace {
@@ -141,16 +142,16 @@ launch::Job placed(const SubmitRequest& request, const std::filesystem::path& he
   return job;
 }
 
-void tell_unused_fields(const SubmitRequest& request) {
-  std::vector<std::string> sentences;
-  if (request.to == "kubernetes") sentences = launch::kubernetes::unused_fields(request.job);
-  if (request.to == "slurm") sentences = launch::slurm::unused_fields(request.job);
-  if (request.to == "local") {
+std::vector<std::string> unused_fields(const launch::Job& job, const std::string& runner) {
+  if (runner == "kubernetes") return launch::kubernetes::unused_fields(job);
+  if (runner == "slurm") return launch::slurm::unused_fields(job);
+  auto sentences = launch::submitted::unused_fields(job, runner);
+  if (runner == "local") {
     const std::string missing =
-        launch::submitted::missing_cpus(request.job, "this machine", launch::usable_cores());
+        launch::submitted::missing_cpus(job, "this machine", launch::usable_cores());
     if (!missing.empty()) sentences.push_back(missing);
   }
-  for (const std::string& sentence : sentences) say(fmt::format("peal: {}\n", sentence));
+  return sentences;
 }
 
 /// Of a printed job: it is not submitted, so it has no random part.
@@ -173,12 +174,19 @@ std::string printed_script(const SubmitRequest& request) {
       {.id = id, .peal = own_path(), .folder = (launch::jobs::jobs_directory() / id).string()});
 }
 
+void tell_unused_fields(const SubmitRequest& request) {
+  for (const std::string& sentence : unused_fields(request.job, request.to)) {
+    say(fmt::format("peal: {}\n", sentence));
+  }
+}
+
 }  // namespace
 
 void check_job(const SubmitRequest& request) {
   if (!request.to.empty()) {
     check_options_of_runner(request);
     check_job_for(request);
+    tell_unused_fields(request);
   }
   placed(request, std::filesystem::current_path());
 }

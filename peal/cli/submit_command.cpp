@@ -211,11 +211,14 @@ void SubmitCommand::add_options() {
   submit_->add_option("--config", config_, "The job file; JOB is then the name of the job")
       ->type_name("FILE")
       ->group(kGcloudGroup);
-  submit_
-      ->add_flag("--stream-logs", request_.stream_logs, "Follow the output of the job to its end")
-      ->group(kGcloudGroup);
+  CLI::Option* const follows =
+      submit_
+          ->add_flag(
+              "--stream-logs", request_.stream_logs, "Follow the output of the job to its end")
+          ->group(kGcloudGroup);
   submit_->add_flag("--async", is_asynchronous_, "Do not wait for the job; this is the default")
-      ->group(kGcloudGroup);
+      ->group(kGcloudGroup)
+      ->excludes(follows);
 }
 
 void SubmitCommand::add_gcloud_flags() {

@@ -132,6 +132,21 @@ TEST_F(SubmitCommandTest, PackagesOfFlagsAreFoundFromAnyFolder) {
               HasSubstr("from: " + std::filesystem::current_path().string() + "/b.whl\n"));
 }
 
+TEST_F(SubmitCommandTest, FieldsWithoutAMeaningAreNamed) {
+  const std::string path = file("job.yaml", "roles: [{name: w, command: x}]\npriority: 5\n");
+  const Ended ended = submit({path, "--dry-run", "--to=local"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.err, HasSubstr("peal: priority is not used: the job starts at once"));
+  EXPECT_EQ(submit({path, "--dry-run"}).err, "");
+}
+
+TEST_F(SubmitCommandTest, FollowingTheLogsExcludesNotWaiting) {
+  const std::string path = file("job.yaml", "roles: [{name: w, command: x}]\n");
+  const Ended ended = submit({path, "--to=local", "--stream-logs", "--async"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr("--stream-logs excludes --async"));
+}
+
 TEST_F(SubmitCommandTest, DryRunRejectsWhatSubmitRejects) {
   const auto with = [&](const std::string& fields) {
     return file("job.yaml", "roles: [{name: w, command: x}]\n" + fields);

@@ -127,9 +127,10 @@ void add_limits(const RankCommand& rank,
 
 void add_labels(const RankCommand& rank, const Container& container, Words& words) {
   const auto job = rank.environment.find("PEAL_JOB");
-  words.push_back("--label=peal.job=" + (job == rank.environment.end() ? "" : job->second));
-  words.push_back(fmt::format("--label=peal.rank={}", rank.rank));
-  for (const auto& [name, value] : container.labels) {
+  auto labels = container.labels;
+  labels.try_emplace(kJobLabel, job == rank.environment.end() ? "" : job->second);
+  labels["peal.rank"] = fmt::format("{}", rank.rank);
+  for (const auto& [name, value] : labels) {
     words.push_back(fmt::format("--label={}={}", name, value));
   }
 }

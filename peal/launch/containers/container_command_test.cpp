@@ -115,6 +115,18 @@ TEST(ContainerCommand, EnginesDifferInCpusAndGpus) {
   EXPECT_FALSE(has(docker, "--http-proxy=false"));
 }
 
+TEST(ContainerCommand, ALabelNamesTheJob) {
+  Container container{.image = "image", .labels = {{"team", "vision"}}};
+  const RankCommand run = in_container(rank_3(), container, kPodman, {});
+  EXPECT_TRUE(has(run, "--label=team=vision"));
+  EXPECT_TRUE(has(run, "--label=peal.rank=3"));
+  EXPECT_TRUE(has(run, "--label=peal.job=j/1"));
+  container.labels[kJobLabel] = "mnist-4kq7xz";
+  const RankCommand submitted = in_container(rank_3(), container, kPodman, {});
+  EXPECT_TRUE(has(submitted, "--label=peal.job=mnist-4kq7xz"));
+  EXPECT_FALSE(has(submitted, "--label=peal.job=j/1"));
+}
+
 TEST(ContainerCommand, TheCommandAfterTheEndNamesTheSameContainer) {
   const RankCommand command = in_container(rank_3(), {.image = "image"}, kPodman, {});
   EXPECT_TRUE(has(command, "--name=peal-j_1-0-3"));

@@ -314,6 +314,9 @@ void check(const Job& job) {
   check_times(job);
   for (const auto& [label, value] : job.labels) {
     check_key("labels", label);
+    if (label.starts_with(kOwnLabels)) {
+      throw wrong("labels", fmt::format("names that begin with {} are peal's own", kOwnLabels));
+    }
     check_text("labels." + label, value);
   }
   check_engine_options(job);

@@ -19,6 +19,9 @@ namespace peal::launch {
 inline constexpr std::array<std::string_view, 5> kRunnerNames = {
     "local", "ssh", "slurm", "mpi", "kubernetes"};
 
+/// How the names of peal's own labels begin, on pods and containers.
+inline constexpr std::string_view kOwnLabels = "peal.";
+
 /// The keys of Job::engine_options: the runners, and "container" for podman or docker, which run
 /// the containers of all runners except Kubernetes.
 inline constexpr std::array<std::string_view, 6> kEngineNames = {

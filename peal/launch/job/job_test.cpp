@@ -113,6 +113,12 @@ TEST(JobTest, VariablesThatPealSetsAreRefused) {
   EXPECT_EQ(check_problem([](Job& j) { j.env["name.with.dots"] = ""; }), "");
 }
 
+TEST(JobTest, LabelsOfPealAreRefused) {
+  EXPECT_EQ(check_problem([](Job& j) { j.labels["pealing"] = "a"; }), "");
+  EXPECT_THAT(check_problem([](Job& j) { j.labels["peal.job"] = "a"; }),
+              StartsWith("labels: names that begin with peal. are peal's own"));
+}
+
 TEST(JobTest, TextsAreUtf8WithoutNul) {
   EXPECT_THAT(check_problem([](Job& j) { j.env["A"] = std::string("a\0b", 3); }),
               StartsWith("env.A: it contains a NUL"));

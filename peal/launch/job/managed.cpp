@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "peal/base/difference.h"
 #include "peal/base/printable.h"
 
 namespace peal::launch {
@@ -51,16 +51,22 @@ MachineType read_machine_type(const Field& field) {
 
 std::optional<int> read_accelerators(const Members& members,
                                      std::string_view type,
-                                     std::string_view count) {
+                                     std::string_view count,
+                                     std::span<const std::string_view> types) {
   const auto type_field = members.take(type);
   const auto count_field = members.take(count);
   const std::string name = type_field ? type_field->text() : "ACCELERATOR_TYPE_UNSPECIFIED";
   const bool has_type = !name.ends_with("_TYPE_UNSPECIFIED");
   const int gpus = count_field ? count_field->integer(0, kMostAccelerators) : 0;
   if (name.starts_with("TPU")) throw type_field->error(kNoTpus);
-  if (has_type && !name.starts_with("NVIDIA_")) {
-    throw type_field->error(
-        fmt::format("{} is not an accelerator, as NVIDIA_TESLA_T4", quoted_beginning(name)));
+  const bool is_known =
+      types.empty() ? name.starts_with("NVIDIA_") : std::ranges::find(types, name) != types.end();
+  if (has_type && !is_known) {
+    const std::string_view nearest = nearest_word(name, types);
+    throw type_field->error(fmt::format(
+        "{} is not an accelerator{}",
+        quoted_beginning(name),
+        nearest.empty() ? ", as NVIDIA_TESLA_T4" : fmt::format("; did you mean {}?", nearest)));
   }
   if (has_type && gpus == 0) {
     throw type_field->error(fmt::format("it needs {}, the number of GPUs", count));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,11 +34,13 @@ class Unused final {
 /// Errors: usage for an unknown name, and for TPUs.
 MachineType read_machine_type(const Field& field);
 
-/// The number of GPUs of a machine. `type`, `count`: the keys of the two fields.
-/// Errors: usage: TPUs, a type that is not of NVIDIA, one field without the other.
+/// The number of GPUs of a machine. `type`, `count`: the keys of the two fields. `types`: the legal
+/// types; none: all that begin with NVIDIA_, because Vertex AI still gets new ones.
+/// Errors: usage: TPUs, an unknown type, one field without the other.
 std::optional<int> read_accelerators(const Members& members,
                                      std::string_view type,
-                                     std::string_view count);
+                                     std::string_view count,
+                                     std::span<const std::string_view> types = {});
 
 /// Packages that a Python program needs.
 struct Packages {

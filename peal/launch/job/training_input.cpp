@@ -22,6 +22,13 @@ constexpr std::string_view kNoParameterServers =
     "fields";
 constexpr std::size_t kLongestJobId = 128;
 
+constexpr std::array<std::string_view, 6> kAccelerators = {"NVIDIA_TESLA_K80",
+                                                           "NVIDIA_TESLA_P100",
+                                                           "NVIDIA_TESLA_V100",
+                                                           "NVIDIA_TESLA_P4",
+                                                           "NVIDIA_TESLA_T4",
+                                                           "NVIDIA_TESLA_A100"};
+
 constexpr std::array<std::string_view, 27> kFields = {"scaleTier",
                                                       "masterType",
                                                       "masterConfig",
@@ -259,7 +266,7 @@ Replica TrainingInput::read_replica(std::string_view key) {
   }
   if (const auto accelerators = members.take("acceleratorConfig")) {
     const Members parts(*accelerators, {"type", "count"});
-    replica.gpus = read_accelerators(parts, "type", "count");
+    replica.gpus = read_accelerators(parts, "type", "count", kAccelerators);
   }
   refuse(members, "tpuTfVersion", "peal has no TPUs; remove the field");
   unused_.take(members, {"diskConfig"});

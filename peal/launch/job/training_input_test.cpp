@@ -221,6 +221,8 @@ TEST(TrainingInputTest, AcceleratorsHaveATypeAndACount) {
   EXPECT_THAT(with_gpus("{count: 1}"), HasSubstr("it needs type"));
   EXPECT_THAT(with_gpus("{type: NVIDIA_TESLA_T4}"), HasSubstr("it needs count"));
   EXPECT_THAT(with_gpus("{count: 1, type: nvidia}"), HasSubstr("is not an accelerator"));
+  EXPECT_THAT(with_gpus("{count: 1, type: NVIDIA_TESLA_P10}"),
+              HasSubstr("is not an accelerator; did you mean NVIDIA_TESLA_P100?"));
   EXPECT_THAT(with_gpus("{counts: 1, type: NVIDIA_TESLA_T4}"), HasSubstr("did you mean count?"));
 }
 

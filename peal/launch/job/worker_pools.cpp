@@ -187,9 +187,10 @@ void WorkerPools::read_pool(const Field& field, std::size_t index) {
   }
   if (container) read_container(*container, role);
   if (package) read_package(*package, role);
-  refuse(
-      pool, "nfsMounts", "peal mounts nothing; mount the share on the hosts, and remove the field");
-  unused_.take(pool, {"diskSpec", "lustreMounts"});
+  for (const char* const mounts : {"nfsMounts", "lustreMounts"}) {
+    refuse(pool, mounts, "peal mounts nothing; mount the share on the hosts, and remove the field");
+  }
+  unused_.take(pool, {"diskSpec"});
   job_.roles.push_back(std::move(role));
 }
 

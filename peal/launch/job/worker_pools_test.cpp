@@ -133,8 +133,11 @@ TEST(WorkerPoolsTest, FieldsThatCannotBeSupportedAreRejected) {
               HasSubstr("TPUs"));
   EXPECT_THAT(pools_problem("workerPoolSpecs: [{machineSpec: {machineType: ct5lp-hightpu-4t}}]"),
               HasSubstr("TPUs"));
-  EXPECT_THAT(pools_problem("workerPoolSpecs: [{containerSpec: {imageUri: t}, nfsMounts: []}]"),
-              HasSubstr("peal mounts nothing"));
+  for (const std::string mounts : {"nfsMounts", "lustreMounts"}) {
+    EXPECT_THAT(
+        pools_problem("workerPoolSpecs: [{containerSpec: {imageUri: t}, " + mounts + ": []}]"),
+        HasSubstr("peal mounts nothing"));
+  }
 }
 
 TEST(WorkerPoolsTest, APoolHasOneKindOfProgram) {

@@ -101,9 +101,6 @@ void check_label(const std::string& key, const std::string& value) {
              return is_letter_or_digit(c) || c == '_' || c == '.' || c == '-';
            });
   };
-  if (key.starts_with("peal.")) {
-    refuse(fmt::format("the label \"{}\" of the job is peal's own: choose another name", key));
-  }
   if (key.empty() || !is_legal(key) || (!value.empty() && !is_legal(value))) {
     refuse(
         fmt::format("Kubernetes takes no label {}={}: use at most 63 letters, digits, \"_\", "

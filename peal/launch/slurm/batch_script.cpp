@@ -157,13 +157,19 @@ std::vector<std::string> unused_fields(const Job& job) {
   std::vector<std::string> sentences;
   if (job.priority > 0) {
     sentences.emplace_back(
-        "priority: users of Slurm cannot raise it; choose a QOS or a partition in "
+        "priority is not used: users of Slurm cannot raise it; choose a QOS or a partition in "
         "engine_options.slurm");
+  }
+  if (job.start_timeout != Job{}.start_timeout) {
+    sentences.emplace_back(
+        "start_timeout does not limit the time in Slurm's queue, only the start of the ranks after "
+        "it; --deadline in engine_options.slurm limits both");
   }
   const bool has_shm = std::ranges::any_of(
       job.roles, [](const Role& role) { return role.image.empty() && role.resources.shm; });
   if (has_shm) {
-    sentences.emplace_back("resources.shm has no meaning without a container");
+    sentences.emplace_back(
+        "resources.shm is not used: only containers have a /dev/shm of their own");
   }
   return sentences;
 }

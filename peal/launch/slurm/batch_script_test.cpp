@@ -113,5 +113,18 @@ TEST(BatchScript, HasNoValueOfTheJob) {
   EXPECT_THAT(script, Not(HasSubstr("--secret-option")));
 }
 
+TEST(BatchScript, FieldsWithoutAMeaningAreNamed) {
+  Job job{.name = "mnist"};
+  job.roles = {{.name = "worker", .command = {"./train"}}};
+  EXPECT_THAT(unused_fields(job), testing::IsEmpty());
+  job.priority = 1;
+  job.start_timeout = std::chrono::seconds(60);
+  job.roles[0].resources.shm = Bytes(5000);
+  EXPECT_THAT(unused_fields(job),
+              testing::ElementsAre(testing::HasSubstr("priority is not used"),
+                                   testing::HasSubstr("the time in Slurm's queue"),
+                                   testing::HasSubstr("resources.shm is not used")));
+}
+
 }  // namespace
 }  // namespace peal::launch::slurm

@@ -37,7 +37,7 @@ std::optional<SlurmJob> decisive(const std::vector<SlurmJob>& components);
 /// | NODE_FAIL, BOOT_FAIL, OUT_OF_MEMORY, PREEMPTED, REVOKED | any | failed, by Slurm |
 /// | CANCELLED | any | cancelled |
 /// | PENDING, CONFIGURING | any | queued, preparing; cancelling, if asked |
-/// | COMPLETING | an end by preemption, or by a signal | preparing; cancelling, if asked |
+/// | COMPLETING, RUNNING | an end by preemption, or by a signal | preparing; cancelling, if asked |
 /// | any other, or nothing | an end | as recorded |
 /// | RUNNING, COMPLETING, SIGNALING, STAGE_OUT | of a live launcher | as recorded |
 /// | the same | other | preparing |

@@ -153,9 +153,11 @@ TEST(SlurmState, AJobWhoseLauncherSlurmHasEndedMayStartAgain) {
   JobRecords given = failed();
   given.end->cause = EndCause::kCancelled;
   EXPECT_EQ(status(given, "COMPLETING").state, JobState::kPreparing) << "scontrol requeue";
+  EXPECT_EQ(status(given, "RUNNING").state, JobState::kPreparing) << "of the former launcher";
   EXPECT_EQ(status(cancelled(given), "COMPLETING").state, JobState::kFailed) << "as recorded";
   given.end->cause = EndCause::kProgram;
   EXPECT_EQ(status(given, "COMPLETING").state, JobState::kFailed);
+  EXPECT_EQ(status(given, "RUNNING").state, JobState::kFailed);
 }
 
 }  // namespace

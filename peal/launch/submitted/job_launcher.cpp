@@ -58,9 +58,11 @@ std::vector<agents::FileToCopy> files_of(const Job& job) {
   return files;
 }
 
-/// Each attempt takes the hosts that it needs, so those that remain are the spare ones.
-Job without_spares(Job job) {
+/// Each attempt takes the hosts that it needs, so those that remain are the spare ones. Containers
+/// have the id of the job as a label.
+Job as_launched(Job job, const std::string& id) {
   job.spare_nodes = 0;
+  job.labels[containers::kJobLabel] = id;
   return job;
 }
 
@@ -123,7 +125,7 @@ int next_attempt_of(const jobs::JobFolder& folder) {
 JobLauncher::JobLauncher(const jobs::JobFolder& folder, const std::string& version)
     : folder_(folder),
       submission_(read_submission(folder)),
-      job_(without_spares(read_job(folder))),
+      job_(as_launched(read_job(folder), folder.id())),
       version_(version),
       record_(folder, job_.success_role),
       given_(decode_launcher_options(submission_.runner_options)),
