@@ -109,7 +109,10 @@ int JobCommands::cancel() const {
   for (const SubmittedJob& job : jobs) {
     const launch::JobStatus status = job.status();
     if (has_ended(status.state)) {
-      fmt::print("{} has ended already: {}\n", job.id(), name_of(status.state));
+      fmt::print("{} has ended already: {}{}\n",
+                 job.id(),
+                 name_of(status.state),
+                 job.remove_remains() ? "; its objects are removed from the cluster" : "");
       continue;
     }
     job.cancel();

@@ -236,6 +236,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         follow = self.query.get("follow") == "true"
         self.begin_stream("text/plain")
         with open(self.cluster.pods.log(pod), "rb") as file:
+            if "tailLines" in self.query:
+                lines = file.read().splitlines(keepends=True)
+                file.seek(len(b"".join(lines[:-int(self.query["tailLines"])])))
             while True:
                 was_active = is_active(pod)  # before reading: the rest of an ended pod is read
                 data = file.read(1 << 16)

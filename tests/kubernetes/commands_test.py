@@ -4,6 +4,7 @@
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -40,6 +41,9 @@ class Commands(Cluster):
     def status(self, job):
         return json.loads(self.peal_says("status", "--json", job))
 
+    def objects(self, job):
+        return self.cluster.kubectl("get", "jobs,pods,services,secrets", "-l", f"peal.job={job}", "-o", "name")
+
     def test_a_job_is_submitted_watched_and_remembered(self):
         job = self.submit(two_roles(1, ["sh", "-c", "echo rank $RANK; sleep 1"]))
         self.assertRegex(job, r"^job-[a-z0-9]{6}$")
@@ -48,20 +52,31 @@ class Commands(Cluster):
         status = wait_for("it has not ended", lambda: (
             lambda now: now if now["state"] == "succeeded" else None)(self.status(job)))
         self.assertEqual(status["exit_code"], 0)
-        self.cluster.kubectl("delete", "jobs,services,secrets", "-l", f"peal.job={job}")
+        self.assertEqual(self.peal_says("cancel", job),
+                         f"{job} has ended already: succeeded; its objects are removed from the cluster\n")
+        wait_for("objects remain", lambda: not self.objects(job))
+        self.assertEqual(self.peal_says("cancel", job), f"{job} has ended already: succeeded\n")
         self.assertEqual(self.status(job), status)  # the cluster has forgotten it
         self.assertRegex(self.peal_says("jobs"), f"{job} +succeeded \\(Complete\\) +kubernetes")
 
     def test_a_job_that_fails_ends_the_streaming_with_its_exit_code(self):
-        text = self.submit(one_role("sh", "-c", "echo bad; exit 9"), "--stream-logs", code=9)
-        self.assertIn("bad\n", text)
-        self.assertRegex(text, "peal: job-[a-z0-9]* failed: master-0 ended with exit code 9")
+        text = self.submit(one_role("sh", "-c", "seq 30; exit 9"), "--stream-logs", code=9)
+        self.assertIn("30\n", text)
+        job = re.search("peal: (job-[a-z0-9]*) failed: master-0 ended with exit code 9", text)[1]
+        self.assertEqual(self.status(job)["last_lines"], [str(number) for number in range(11, 31)])
+
+    def test_the_status_tells_no_running_node_after_the_end(self):
+        job = two_roles(1, ["sh", "-c", "exit 0"], success_role="master")
+        job["roles"][1]["command"] = ["sleep", "60"]
+        job = self.submit(job)
+        status = wait_for("it has not ended", lambda: (
+            lambda now: now if now["state"] == "succeeded" else None)(self.status(job)))
+        self.assertEqual([node["state"] for node in status["nodes"]], ["succeeded", "cancelled"])
 
     def test_a_job_is_cancelled_by_the_beginning_of_its_id(self):
         job = self.submit(one_role("sleep", "60"))
         self.assertEqual(self.peal_says("cancel", job[:8]), f"{job} is being cancelled\n")
-        wait_for("objects remain", lambda: not self.cluster.kubectl(
-            "get", "jobs,pods,services,secrets", "-l", f"peal.job={job}", "-o", "name"))
+        wait_for("objects remain", lambda: not self.objects(job))
         self.assertEqual(self.peal_says("cancel", job), f"{job} has ended already: cancelled\n")
         self.assertEqual(self.status(job)["state"], "cancelled")
 

@@ -120,7 +120,7 @@ class Runner(JobTest):
         self.await_state(job, "queued")
         wait_until(lambda: self.has_ended_without_the_wait(job, "failed"), "failed")
         end = self.record(job, "end.json")
-        self.assertEqual((end["exit_code"], end["attempts"]), (7, 3))
+        self.assertEqual((end["exit_code"], end["attempts"]), (7, 3), self.status(job))
         self.assertIn("attempt 2", self.logs(job))
         self.assertIn("attempt 0", self.logs(job, "--attempt", "0"))
 

@@ -63,6 +63,7 @@ class KubernetesRunner final : public Runner {
   Found must_find(const std::string& id, const Interrupt& interrupt = {}) const;
   /// Ends the roles that would continue after the end of the job.
   JobStatus settle(const std::string& id, const Found& found) const;
+  void add_last_lines(const std::vector<RoleJob>& jobs, JobStatus& status) const;
   void follow(const std::string& id, const LogQuery& query, const LogSink& sink) const;
 
   const KubernetesOptions options_;
@@ -204,7 +205,22 @@ JobStatus KubernetesRunner::settle(const std::string& id, const Found& found) co
   return status;
 }
 
-JobStatus KubernetesRunner::status(const std::string& id) { return settle(id, must_find(id)); }
+void KubernetesRunner::add_last_lines(const std::vector<RoleJob>& jobs, JobStatus& status) const {
+  if (!status.failed_rank) return;
+  try {
+    for (const LogSource& source : log_sources(jobs, {.rank = status.failed_rank})) {
+      status.last_lines = last_lines_of(kubectl_, source);
+    }
+  } catch (const Error&) {  // the pod has no log, as one whose container did not start
+  }
+}
+
+JobStatus KubernetesRunner::status(const std::string& id) {
+  const Found found = must_find(id);
+  JobStatus status = settle(id, found);
+  add_last_lines(found.jobs, status);
+  return status;
+}
 
 void KubernetesRunner::logs(const std::string& id, const LogQuery& query, const LogSink& sink) {
   if (query.follow == Follow::kUntilTheEnd) return follow(id, query, sink);

@@ -164,6 +164,17 @@ void copy_log(const Kubectl& kubectl, const LogSource& source, const LogSink& si
   if (stream.wait() != 0) kubectl.must(fmt::format("read the log of {}", source.pod), words);
 }
 
+std::vector<std::string> last_lines_of(const Kubectl& kubectl, const LogSource& source) {
+  std::vector<std::string> words = words_for(source, Follow::kNo);
+  words.emplace_back("--tail=20");
+  std::string text = kubectl.run(words).out;
+  std::vector<std::string> lines;
+  const LogSink add = [&](const LogLine& line) { lines.emplace_back(line.text); };
+  pass_lines(source, text, add);
+  pass_rest(source, text, add);
+  return lines;
+}
+
 void LogFollower::skip(const std::vector<LogSource>& sources) {
   for (const LogSource& source : sources) {
     Log log{.source = source};

@@ -125,6 +125,7 @@ std::string name_of_node(const NodeStatus& node) {
 
 /// The node that has failed first, by the clock of the cluster; and its pod.
 struct Failure {
+  const RoleJob* job = nullptr;
   const NodeStatus* node = nullptr;
   const Pod* pod = nullptr;
 };
@@ -136,7 +137,7 @@ Failure first_failure(const std::vector<RoleJob>& jobs, const std::vector<NodeSt
       const NodeStatus& node = nodes[rank++];
       if (node.state != JobState::kFailed) continue;
       const Pod& pod = starts.back();
-      if (first.pod == nullptr || pod.finished < first.pod->finished) first = {&node, &pod};
+      if (first.pod == nullptr || pod.finished < first.pod->finished) first = {&job, &node, &pod};
     }
   }
   return first;
@@ -180,6 +181,10 @@ void describe_failure(const std::vector<RoleJob>& jobs, JobStatus& status) {
     status.cause = cause_of(*first.pod);
     status.first_failure = fmt::format("{} {}", name_of_node(*first.node), first.node->reason);
     if (!first.pod->host.empty()) status.first_failure += " on " + first.pod->host;
+    // Of a node with several ranks, Kubernetes does not know which one has failed.
+    if (first.job->ranks_per_node == 1) {
+      status.failed_rank = first.job->first_rank + first.node->index - first.job->first_index;
+    }
   }
   // A rank gives up if another rank never starts. Then the other rank is the cause.
   if (const NodeStatus* const waiting = waiting_node(status.nodes)) {
@@ -214,10 +219,10 @@ void describe_progress(const std::vector<RoleJob>& jobs, JobStatus& status) {
   }
 }
 
-/// The runner suspends roles that would continue after the end of the job.
+/// The runner ends the nodes that would run on after the end of the job.
 void describe_ended_nodes(JobStatus& status) {
   for (NodeStatus& node : status.nodes) {
-    if (node.state != JobState::kQueued || node.engine_state != "Suspended") continue;
+    if (has_ended(node.state)) continue;
     node.state = JobState::kCancelled;
     node.reason = "ended because the job has its result";
   }

@@ -60,6 +60,16 @@ TEST(Status, TheEarliestFailureOfAllRolesIsTheCause) {
   EXPECT_EQ(status.state, JobState::kFailed);
   EXPECT_EQ(status.exit_code, 9);
   EXPECT_EQ(status.first_failure, "w-0 ended with exit code 9 on h");
+  EXPECT_EQ(status.failed_rank, 1);
+}
+
+TEST(Status, NodesThatRanAtTheEndOfTheJobAreCancelled) {
+  const JobStatus status =
+      status_of("a",
+                {ended(job_of("m", {{failed(1, "2026-01-01T00:00:02Z")}}), "Failed", "X"),
+                 job_of("w", {{running()}, {}}, 1)});
+  EXPECT_EQ(status.nodes[1].state, JobState::kCancelled);
+  EXPECT_EQ(status.nodes[2].state, JobState::kCancelled);
 }
 
 TEST(Status, AFailureWithoutAPodHasTheTextOfKubernetes) {

@@ -314,7 +314,10 @@ AttemptEnd JobLauncher::start(const BeginAttempt& attempt,
     agents.collect_records(flights.folder(), options.ranks, agents::kRecordsLimit);
   }
   AttemptEnd end = report(result, flights, made.job.id, options);
-  end.may_be_preempted |= agents::may_be_preempted(agents);
+  const bool has_ended_agents = agents::may_be_preempted(agents);
+  end.may_be_preempted |= has_ended_agents;
+  // Slurm ends a job by SIGTERM to its ranks, its agents and its launcher, in no order.
+  if (has_ended_agents && end_.cause == EndCause::kSignal) end_.cause = EndCause::kCancelled;
   return end;
 }
 
