@@ -26,7 +26,7 @@ constexpr const char* kNoMpi = "peal starts the ranks without MPI";
 
 constexpr std::array kOptions = {
     HorovodOption{.name = "--hosts",
-                  .other_names = "-H",
+                  .other_names = "-H,--host",
                   .accepts = Accepts::kText,
                   .value = "HOSTS",
                   .heading = kHosts,

@@ -116,6 +116,34 @@ TEST(RunArgumentsTest, HelpAndVersionArePrinted) {
   EXPECT_THAT(run_program({"--version"}).out, HasSubstr("peal "));
 }
 
+TEST(RunArgumentsTest, OptionsOfMpirunAreKnown) {
+  for (const char* const option : {"--tag-output", "--oversubscribe", "--allow-run-as-root"}) {
+    EXPECT_EQ(run_program(shell(1, ":", {option})).status, 0) << option;
+  }
+  const Ended here = run_program(shell(2, "echo $LOCAL_RANK", {"-host", "localhost:2"}));
+  EXPECT_EQ(here.status, 0) << here.err;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
+      {{"--bind-to", "core"}, "--bind-to is an option of mpirun: use --bind cores"},
+      {{"-bind-to", "core"}, "--bind-to is an option of mpirun: use --bind cores"},
+      {{"--map-by", "node"}, "--map-by is an option of mpirun: ranks fill the hosts"},
+      {{"--rank-by", "slot"}, "--rank-by is an option of mpirun: the ranks of a host"},
+      {{"-N", "2"}, "-N is an option of mpirun: give the slots of each host"},
+      {{"--npernode", "2"}, "-N is an option of mpirun: give the slots of each host"},
+      {{"-wdir", "/tmp"}, "--wdir is an option of mpirun: ranks start in this folder"},
+  };
+  for (const auto& [options, text] : refused) {
+    const Ended ended = run_program(shell(1, ":", options));
+    EXPECT_EQ(ended.status, 2) << options.front();
+    EXPECT_THAT(ended.err, HasSubstr(text));
+  }
+}
+
+TEST(RunArgumentsTest, TheGraceHasTwoNames) {
+  const Ended ended = run_program(shell(1, ":", {"--grace-period", "x"}));
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.err, HasSubstr("--grace"));
+}
+
 TEST(RunInjectTest, EachFaultIsAnnouncedAndPassedToAllRanks) {
   const PrivateFolder folder("peal-test.");
   const std::string path =

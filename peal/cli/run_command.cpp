@@ -17,6 +17,7 @@
 #include "peal/cli/host_engine.h"
 #include "peal/cli/injection.h"
 #include "peal/cli/leading_options.h"
+#include "peal/cli/mpirun_options.h"
 #include "peal/cli/rank_count.h"
 #include "peal/cli/ranks_text.h"
 #include "peal/config/environment.h"
@@ -119,6 +120,7 @@ RunCommand::RunCommand(CLI::App& app, launch::Labels labels, const launch::Wordi
   add_options();
   torchrun_.emplace(*run_);
   horovod_.emplace(*run_);
+  add_mpirun_options(*run_);
 }
 
 void RunCommand::add_options() {
@@ -156,8 +158,9 @@ void RunCommand::add_options() {
                    limits_.warn_before,
                    "Ask the ranks to stop this time before --timeout, or before Slurm ends the job")
       ->type_name("SECONDS");
-  run_->add_option(
-          "--grace", limits_.grace, "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
+  run_->add_option("--grace,--grace-period",
+                   limits_.grace,
+                   "Seconds between ending a rank by SIGTERM and by SIGKILL (5)")
       ->type_name("SECONDS");
   add_engine_options();
 }
