@@ -41,6 +41,7 @@ class Fault(enum.Enum):
     NO_SSHD = "no-sshd"  # the connection is refused.
     NO_NAME = "no-name"  # the name does not resolve, and there is no such host.
     NO_PROGRAMS = "no-programs"  # the folders of programs are empty there.
+    OTHER_VERSION = "other-version"  # `peal` there is a script that begins as the agent of version 99.0.0 does.
     SILENT = "silent"  # packets vanish.
 
 
@@ -102,6 +103,12 @@ class SshHosts(world.World):
             empty = folder / "empty"
             empty.mkdir()
             mounts += [(empty, program) for program in self.programs]
+        if host.fault == Fault.OTHER_VERSION:
+            other = folder / "other"
+            other.mkdir()
+            other.joinpath("peal").write_text("#!/bin/sh\necho 'PEAL-AGENT 99 99.0.0'\ncat > /dev/null\n")
+            other.joinpath("peal").chmod(0o755)
+            mounts += [(other, program) for program in self.programs]
         path = ":".join([*self.programs, "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"])
         config = folder / "sshd_config"
         config.write_text(f"""Port {self.port(host.name)}

@@ -291,6 +291,7 @@ class Refusals(TestOfHosts):
         reasons = {Fault.UNKNOWN_KEY: "its key is not known here", Fault.CHANGED_KEY: "its key is not known here",
                    Fault.REFUSED_KEY: "it accepts no key of yours", Fault.NO_SSHD: "no ssh server listens there",
                    Fault.NO_NAME: "the name has no address", Fault.NO_PROGRAMS: "does not exist there",
+                   Fault.OTHER_VERSION: r"peal 99\.0\.0 is installed there, and peal \d[\d.]* here; install the same",
                    Fault.SILENT: "no answer within 15 s"}
         for fault, reason in reasons.items():
             self.assertRegex(run.stderr, rf"\n  {fault.value}: [^\n]*{reason}")
@@ -315,6 +316,8 @@ class Deaths(TestOfHosts):
         _, err = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 137, err)
         self.assertRegex(err, rf"host {host} was lost with ranks \d and \d after [\d.]+ s: {reason}")
+        for silence in re.findall(r"no sign of life for ([\d.]+) s", err):
+            self.assertTrue(2 <= float(silence) <= 10, err)  # 2 s, and more only on a busy host
 
     def test_a_host_that_is_cut_off_is_lost_and_ends_its_ranks_itself(self):
         run = self.start_long()
