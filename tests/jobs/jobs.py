@@ -31,7 +31,7 @@ def wait_until(condition, what, patience=PATIENCE):
     end = time.monotonic() + patience
     while not (result := condition()):
         if time.monotonic() > end:
-            raise AssertionError(f"after {patience} s: not {what}")
+            raise AssertionError(f"after {patience} s: not {what() if callable(what) else what}")
         time.sleep(0.03)
     return result
 
@@ -128,7 +128,8 @@ class JobTest(unittest.TestCase):
 
     def await_state(self, job, *states):
         """Waits for one of the states, and returns the status."""
-        return wait_until(lambda: (status := self.status(job))["state"] in states and status, f"{states}: {job}")
+        return wait_until(lambda: (status := self.status(job))["state"] in states and status,
+                          lambda: f"{states}: {self.status(job)}")
 
     def end_of(self, job):
         return self.await_state(job, "succeeded", "failed", "cancelled")
