@@ -184,11 +184,14 @@ class Runner(JobTest):
                       f"--output={out}".replace("%", "%%"), script)
         wait_until(lambda: out.exists() and "step 3" in out.read_text(), "training: the elastic job")
         connecting = self.submit_connecting(**partition["requeued"])
-        preemptor = self.cluster.popen(["srun", "--quiet", "--nodes=3", "--exclusive", "true"])
+        seen = self.path("seen")  # until then the preempted jobs stay in the queue
+        preemptor = self.cluster.popen(["srun", "--quiet", "--nodes=3", "--exclusive", "sh", "-c",
+                                        'until [ -e "$0" ]; do sleep 0.1; done', seen])
         status = self.await_state(cancelled, "failed")
         self.assertEqual((status["engine_state"], status["cause"]), ("PREEMPTED", "preempted"), status)
         for job in requeued, connecting:
             self.await_state(job, "queued")
+        seen.touch()
         self.assertEqual(preemptor.wait(), 0)
         for job in requeued, connecting:
             wait_until(lambda: self.has_ended_without_the_wait(job, "succeeded"), "succeeded")
