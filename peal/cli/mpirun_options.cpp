@@ -12,35 +12,30 @@ namespace {
 
 constexpr const char* kHeading = "From mpirun";
 
-struct Unused {
+struct MpirunOption {
   const char* names;
-  const char* meaning;
+  const char* text;  // why it has no effect, or what to use instead
 };
 
 constexpr std::array kUnused = {
-    Unused{"--tag-output", "No effect: lines begin with [rank]; see --no-prefix"},
-    Unused{"--oversubscribe", "No effect: a host may have more ranks than cores"},
-    Unused{"--allow-run-as-root", "No effect: root may start ranks"},
-};
-
-struct Refused {
-  const char* names;
-  const char* instead;
+    MpirunOption{"--tag-output", "lines begin with [rank]; see --no-prefix"},
+    MpirunOption{"--oversubscribe", "a host may have more ranks than cores"},
+    MpirunOption{"--allow-run-as-root", "root may start ranks"},
 };
 
 constexpr std::array kRefused = {
-    Refused{"--bind-to", "use --bind cores or --bind none"},
-    Refused{"--map-by", "ranks fill the hosts in their order: give the slots, as in -H h1:2,h2:2"},
-    Refused{"--rank-by", "the ranks of a host are consecutive"},
-    Refused{"-N,--npernode", "give the slots of each host, as in -H h1:2,h2:2, without -n"},
-    Refused{"--wdir,--wd", "ranks start in this folder: change to the other one before"},
+    MpirunOption{"--map-by",
+                 "ranks fill the hosts in their order: give the slots, as in -H h1:2,h2:2"},
+    MpirunOption{"--rank-by", "the ranks of a host are consecutive"},
+    MpirunOption{"-N,--npernode", "give the slots of each host, as in -H h1:2,h2:2, without -n"},
+    MpirunOption{"--wdir,--wd", "ranks start in this folder: change to the other one before"},
 };
 
 }  // namespace
 
 void add_mpirun_options(CLI::App& command) {
-  for (const Unused& option : kUnused) {
-    command.add_flag(option.names)->description(option.meaning)->group(kHeading);
+  for (const auto& [names, why] : kUnused) {
+    command.add_flag(names)->description(fmt::format("No effect: {}", why))->group(kHeading);
   }
   for (const auto& [names, instead] : kRefused) {
     const std::string name = std::string(names).substr(0, std::string(names).find(','));

@@ -120,11 +120,13 @@ TEST(RunArgumentsTest, OptionsOfMpirunAreKnown) {
   for (const char* const option : {"--tag-output", "--oversubscribe", "--allow-run-as-root"}) {
     EXPECT_EQ(run_program(shell(1, ":", {option})).status, 0) << option;
   }
+  for (const char* const binding : {"core", "none"}) {
+    EXPECT_EQ(run_program(shell(1, ":", {"-bind-to", binding})).status, 0) << binding;
+  }
   const Ended here = run_program(shell(2, "echo $LOCAL_RANK", {"-host", "localhost:2"}));
   EXPECT_EQ(here.status, 0) << here.err;
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
-      {{"--bind-to", "core"}, "--bind-to is an option of mpirun: use --bind cores"},
-      {{"-bind-to", "core"}, "--bind-to is an option of mpirun: use --bind cores"},
+      {{"--bind-to", "socket"}, "--bind \"socket\": it takes cores or none"},
       {{"--map-by", "node"}, "--map-by is an option of mpirun: ranks fill the hosts"},
       {{"--rank-by", "slot"}, "--rank-by is an option of mpirun: the ranks of a host"},
       {{"-N", "2"}, "-N is an option of mpirun: give the slots of each host"},

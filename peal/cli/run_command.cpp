@@ -99,7 +99,7 @@ launch::Assignment parse_assignment(const std::string& text, const Environment& 
 }
 
 launch::Binding parse_binding(const std::string& text) {
-  if (text == "cores") return launch::Binding::kCores;
+  if (text == "cores" || text == "core") return launch::Binding::kCores;  // mpirun's --bind-to core
   if (text == "none") return launch::Binding::kNone;
   throw Error(ErrorKind::kUsage, fmt::format("--bind \"{}\": it takes cores or none", text));
 }
@@ -149,7 +149,8 @@ void RunCommand::add_options() {
                    faults_,
                    "Rehearse the failures in FILE, one a line, such as rank 1 kill at operation 10")
       ->type_name("FILE");
-  run_->add_option("--bind", binding_, "Bind each rank to its share of the cores, or do not")
+  run_->add_option(
+          "--bind,--bind-to", binding_, "Bind each rank to its share of the cores, or do not")
       ->type_name("cores|none");
   run_->add_option(
           "--timeout", limits_.timeout, "End the ranks after this time; the exit code is then 124")
