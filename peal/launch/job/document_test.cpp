@@ -80,6 +80,12 @@ TEST(DocumentTest, ATextThatIsNotYamlIsAnErrorWithItsPlace) {
       "job.yaml:3:2: it is not YAML: end of map not found; check the indentation of this line");
 }
 
+TEST(DocumentTest, AProgramIsNoJobFile) {
+  EXPECT_THAT(
+      usage_error_of([] { parse_document("import torch\n", "train.py"); }),
+      StartsWith("train.py:1:1: it is a program, and not a job file: run it with peal run"));
+}
+
 TEST(DocumentTest, EmptyTextsAndSeveralDocumentsAreErrors) {
   EXPECT_THAT(not_parsed(""), StartsWith("job.yaml:1:1: it is empty"));
   EXPECT_THAT(not_parsed("# nothing\n"), StartsWith("job.yaml:1:1: it is empty"));

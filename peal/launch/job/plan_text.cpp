@@ -127,6 +127,12 @@ std::string header(const ProcessPlan& plan, const Job& job, const MasterAddress&
   return text;
 }
 
+/// Which node of its role the process is on, as in the status and the logs.
+int node_in_role(const ProcessPlan& plan, const PlannedProcess& process) {
+  const auto first = std::ranges::find(plan.processes, process.role, &PlannedProcess::role);
+  return process.node - first->node;
+}
+
 /// A process of the managed form has no local rank, because its RANK counts nodes.
 std::string place_in_job(const PlannedProcess& process) {
   const std::string node = fmt::format("node {}", process.node);
@@ -149,7 +155,7 @@ std::string to_text(const ProcessPlan& plan, const Job& job, const MasterAddress
                              : fmt::format("\nprocess {}, outside the world", process.rank);
     text += fmt::format(": {} {} on {} ({})\n",
                         process.role,
-                        process.role_rank,
+                        node_in_role(plan, process),
                         process.host,
                         place_in_job(process));
     if (!process.image.empty()) text += fmt::format("  image: {}\n", process.image);
