@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How long a job takes that starts many ranks over ssh on 1, 2, 4 and 8 test hosts, lets them meet, and ends.
+"""Measures the time of a job that starts many ranks over ssh on 1 to 8 test hosts, lets the ranks meet, and ends.
 
-    sudo bench/many_ranks.py [BIN] [--ranks 256,512] [--hosts 1,2,4,8]    # BIN: build/release/bin, with peal and first
+    sudo bench/many_ranks.py [BIN] [--ranks 256,512] [--hosts 1,2,4,8]    # BIN: the folder of peal and first
 
 The hosts are those of tests/engines: sshds in namespaces of this machine, so all ranks share its cores. Prints the
 seconds of each run, and the load of the machine before it.

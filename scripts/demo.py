@@ -1,6 +1,6 @@
-"""Trains on handwritten digits with one process, with two apart, and with two together. Called by scripts/demo.
+"""Trains on handwritten digits with one process, two that exchange nothing, and two that train one network.
 
-Passes unknown options to the training program, examples/mnist.
+Called by scripts/demo. Passes unknown options to the training program, examples/mnist.
 """
 import argparse
 import hashlib
@@ -150,7 +150,7 @@ def main():
     begin, busy, own = time.monotonic(), busy_seconds(first | second), own_seconds()
     # Speeds are of the last epoch, because caches are cold in the first epoch.
     one = train("One process", [(1, first)], [*arguments, "--epochs", "2"])
-    apart = train(f"Two processes that exchange nothing, {each}: how much faster the machine can be",
+    apart = train(f"Two processes that exchange nothing, {each}: the speed that this machine allows",
                   [(1, first), (1, second)], [*arguments, "--epochs", "2"])
     two = train(f"Two processes that train one network, {each}",
                 [(2, first | second)], [*arguments, "--epochs", str(max(2, options.epochs))])
@@ -167,7 +167,7 @@ samples/s in the last epoch
   two that exchange nothing   {speed(apart):8,.0f}   {speed(apart) / speed(one):.2f} times
   two that train one network  {speed(two):8,.0f}   {speed(two) / speed(one):.2f} times
 
-The two processes of one network each took half of every batch, and averaged their gradients after each.""")
+The two processes of one network each took half of every batch, and averaged their gradients after each batch.""")
     if others > 0.1:
         print(f"Other programs, or other users of the host of this virtual machine, took {others:.0%} of the "
               f"time of these cores: run the demo again when the machine is idle.")

@@ -34,7 +34,7 @@ void check_transport(const FaultPlan& plan, const launch::Variables& variables) 
                   to_text(plan.links.front())));
 }
 
-/// A shell that runs the rank ends with 128 + SIGKILL.
+/// Whether SIGKILL ended the rank. Then a shell that runs the rank ends with 128 + SIGKILL.
 bool was_killed(const launch::ProcessEnd& end) {
   return WIFSIGNALED(end.status) ? WTERMSIG(end.status) == SIGKILL
                                  : WEXITSTATUS(end.status) == 128 + SIGKILL;

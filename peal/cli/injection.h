@@ -20,8 +20,9 @@ std::string read_faults(const std::string& path);
 ///   PEAL_TRANSPORT=tcp, since ranks of one host share memory otherwise.
 std::string announce_faults(const launch::Variables& variables, int ranks);
 
-/// A line for each fault that should kill its rank: it did, or the rank had ended before. A
-/// rehearsal that did not happen must not look like a success. A missed freeze is not visible here.
+/// A line for each fault that should kill its rank: whether the fault killed the rank, or the rank
+/// ended before. A rehearsal that did not happen must not look like a success. A missed freeze is
+/// not visible here.
 /// (The library also warns of a missed fault, but only if the program sets a report function and
 /// ends its group without an error.)
 std::string tell_faults(const launch::Variables& variables,

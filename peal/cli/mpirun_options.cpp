@@ -26,9 +26,10 @@ constexpr std::array kUnused = {
 constexpr std::array kRefused = {
     MpirunOption{"--map-by",
                  "ranks fill the hosts in their order: give the slots, as in -H h1:2,h2:2"},
-    MpirunOption{"--rank-by", "the ranks of a host are consecutive"},
+    MpirunOption{"--rank-by", "the ranks of a host are always consecutive: remove the option"},
     MpirunOption{"-N,--npernode", "give the slots of each host, as in -H h1:2,h2:2, without -n"},
-    MpirunOption{"--wdir,--wd", "ranks start in this folder: change to the other one before"},
+    MpirunOption{"--wdir,--wd",
+                 "ranks start in the current folder: change to the other folder first"},
 };
 
 }  // namespace
@@ -43,7 +44,7 @@ void add_mpirun_options(CLI::App& command) {
       throw Error(ErrorKind::kUsage, fmt::format("{} is an option of mpirun: {}", name, instead));
     };
     command.add_option_function<std::string>(names, refuse)
-        ->description(fmt::format("Not here: {}", instead))
+        ->description(fmt::format("An error: {}", instead))
         ->type_name("VALUE")
         ->group(kHeading);
   }

@@ -1,5 +1,5 @@
-// Options that people know from mpirun, besides those that `peal run` has anyway: some have no
-// effect, and the others are an error that says what to use instead.
+// Options of mpirun that are not options of `peal run`. Some have no effect. The others cause an
+// error, which says what to use instead.
 #pragma once
 
 #include <CLI/CLI.hpp>

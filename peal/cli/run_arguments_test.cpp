@@ -131,7 +131,7 @@ TEST(RunArgumentsTest, OptionsOfMpirunAreKnown) {
       {{"--rank-by", "slot"}, "--rank-by is an option of mpirun: the ranks of a host"},
       {{"-N", "2"}, "-N is an option of mpirun: give the slots of each host"},
       {{"--npernode", "2"}, "-N is an option of mpirun: give the slots of each host"},
-      {{"-wdir", "/tmp"}, "--wdir is an option of mpirun: ranks start in this folder"},
+      {{"-wdir", "/tmp"}, "--wdir is an option of mpirun: ranks start in the current folder"},
   };
   for (const auto& [options, text] : refused) {
     const Ended ended = run_program(shell(1, ":", options));

@@ -29,7 +29,7 @@
 namespace peal::cli {
 namespace {
 
-/// It has one attempt: the driver starts its workers again.
+/// An elastic job has one attempt, because the driver restarts the workers itself.
 class ElasticJob final : public launch::AttemptedJob {
  public:
   ElasticJob(const RunRequest& request, const launch::Variables& inherited)

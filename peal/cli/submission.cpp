@@ -226,9 +226,8 @@ int submit(const SubmitRequest& request) {
     throw;
   }
   if (is_kubernetes && job.roles.size() > 1 && !request.stream_logs) {
-    say("peal: when a role ends the job, Kubernetes lets the other roles run on, until a peal "
-        "status "
-        "or peal logs -f sees this and ends them\n");
+    say("peal: after a role has ended the job, Kubernetes does not end the other roles; "
+        "peal status and peal logs -f end them\n");
   }
   if (!request.stream_logs) fmt::print("{}\n", folder.id());
   say(fmt::format("peal: submitted {0}; see it with\n  peal status {0}\n  peal logs -f {0}\n",

@@ -15,8 +15,8 @@ namespace peal::cli {
 int submit(const SubmitRequest& request);
 
 /// Rejects a job that `submit` would reject before it asks the engine: fields that the runner does
-/// not support, files and folders of this machine that do not exist. Names the fields that have no
-/// meaning for the runner on stderr. Without --to, looks only at files.
+/// not support, files and folders of this machine that do not exist. Writes the fields that the
+/// runner does not use to stderr. Without --to, looks only at files.
 /// Errors: usage.
 void check_job(const SubmitRequest& request);
 

@@ -140,7 +140,7 @@ TEST_F(SubmitCommandTest, FieldsWithoutAMeaningAreNamed) {
   EXPECT_EQ(submit({path, "--dry-run"}).err, "");
 }
 
-TEST_F(SubmitCommandTest, FollowingTheLogsExcludesNotWaiting) {
+TEST_F(SubmitCommandTest, StreamLogsExcludesAsync) {
   const std::string path = file("job.yaml", "roles: [{name: w, command: x}]\n");
   const Ended ended = submit({path, "--to=local", "--stream-logs", "--async"});
   EXPECT_EQ(ended.status, 2);

@@ -28,7 +28,7 @@ class SubmittedJob final {
   /// Asks the job to end. May be repeated. Errors: resource.
   void cancel() const;
   /// Removes what the engine keeps of a job that has ended, such as the objects in Kubernetes.
-  /// Returns whether there was something. Errors: resource.
+  /// Returns whether the engine still kept something. Errors: resource.
   bool remove_remains() const;
 
  private:

@@ -1,4 +1,4 @@
-// When Slurm ends the allocation in which this process runs, and whether Slurm preempts it.
+// When Slurm ends the allocation in which this process runs, and whether Slurm preempts the job.
 // Called by launchers.
 #pragma once
 
@@ -15,7 +15,7 @@ std::optional<Timeout> time_left_of_allocation(const Environment& environment);
 
 /// Whether Slurm has begun to preempt the job: it has sent SIGTERM to the steps of the job, and
 /// ends the job after the GraceTime of the partition. Asks scontrol. Returns false outside of
-/// Slurm, if Slurm does not answer, and when Slurm ends the job.
+/// Slurm, if Slurm does not answer, and once Slurm ends the job (COMPLETING).
 bool is_preempted(const Environment& environment);
 
 /// Reads the output of `scontrol show job --oneliner`. It has a line for each component of a

@@ -47,8 +47,7 @@ void bar(const AttemptEnd& end,
 /// Waits until Slurm ends the preempted job. Returns the exit code.
 int await_preemption(AttemptedJob& job, const AttemptRules& rules) {
   job.preempted(
-      "Slurm preempts the job; all ranks have ended, and the launcher waits until Slurm ends the "
-      "job");
+      "Slurm preempts the job; no rank runs, and the launcher waits until Slurm ends the job");
   do {
     const TimePoint next = Clock::now() + rules.ask_slurm_every;
     if (const int code = pause_until(next, [&] { return job.look(); }); code != 0) return code;

@@ -26,8 +26,8 @@ struct AttemptEnd {
   int exit_code = 0;
   AfterAttempt next = AfterAttempt::kEnd;
   std::vector<std::pair<std::string, std::string>> lost{};  // hosts, and why
-  /// SIGTERM has ended the launcher, a signal has ended an agent, or hosts cannot be used: all this
-  /// may be the work of Slurm.
+  /// SIGTERM has ended the launcher, a signal has ended an agent, or hosts cannot be used: Slurm
+  /// may have caused each of these.
   bool may_be_preempted = false;
 };
 
@@ -47,7 +47,7 @@ class AttemptedJob {
   virtual void tell(const std::string& sentence) = 0;
   /// The attempt has failed, and another one follows: "restart 1 of 3".
   virtual void restart(const std::string& sentence) { tell(sentence); }
-  /// Slurm preempts the job, and all ranks have ended. `sentence`: what the job waits for.
+  /// Slurm preempts the job, and no rank runs. `sentence`: what the job waits for.
   virtual void preempted(const std::string& sentence) { tell(sentence); }
   /// Called every kLookEvery while the job waits. Returns the exit code if the job must end; 0: it
   /// goes on.

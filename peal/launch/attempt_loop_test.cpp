@@ -38,7 +38,7 @@ class FakeJob final : public AttemptedJob {
     if (signal_of_look != 0) ::raise(signal_of_look);
     return code_of_look;
   }
-  /// Afterwards, Slurm does not preempt the job.
+  /// True for the first `times_preempted` calls.
   bool is_preempted() override { return asked++ < times_preempted; }
 
   std::vector<int> numbers{};

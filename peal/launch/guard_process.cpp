@@ -134,7 +134,7 @@ bool GuardProcess::start(RankCommand command, Placement placement, const RankFun
   return true;
 }
 
-/// Returns 0 or errno. The command waits for the end of the rank `running`; null: it has ended.
+/// Returns 0 or errno. The command waits for the end of `running`; null: the rank ended.
 int GuardProcess::start_after_end_of(AfterEnd after_end, Started* running) {
   std::optional<Pipe> pipe = try_make_pipe();
   if (!pipe) return errno;

@@ -102,7 +102,7 @@ class GuardProcess final {
   std::map<Rank, Started> ranks_;             // that run
   std::set<pid_t> signalled_;                 // leftover processes that have received SIGTERM
   std::optional<std::int64_t> memory_kills_;  // processes that the kernel killed, and are reported
-  std::map<pid_t, AfterEnd> after_ends_;      // that run
+  std::map<pid_t, AfterEnd> after_ends_;      // of the processes that run
   std::optional<PrivateFolder> stop_flags_;   // the folder of their files
   std::optional<int> request_;                // the value of the flags, once set
   enum class Launcher : unsigned char { kAlive, kLost } launcher_ = Launcher::kAlive;

@@ -164,7 +164,7 @@ TEST_F(GuardProcessTest, TheCommandAfterTheEndStartsAgainIfItIsKilledAfterTheEnd
   EXPECT_TRUE(file.take());
 }
 
-TEST_F(GuardProcessTest, ACommandAfterTheEndThatIsAlwaysKilledDoesNotKeepTheGuard) {
+TEST_F(GuardProcessTest, ACommandAfterTheEndThatIsAlwaysKilledDoesNotKeepTheGuardBusy) {
   const MadeFile file("always_killed");
   const auto events = run({file.rank("exit 3", "kill -9 $$; ")});
   EXPECT_EQ(starts_of_after_end(events), 4);

@@ -157,7 +157,7 @@ constexpr std::array<Row, 9> kRows = {torchrun_row,
                                       pmi_row};
 
 /// Whether the variables are those of a rank, whose launcher has started it for each rank. The only
-/// rank on a node of a submitted job is also a node: a script in it may be what starts the ranks.
+/// rank on a node of a submitted job counts as a node, because its script may call `peal run`.
 bool is_inside_a_rank(const Environment& environment) {
   if (environment("TORCHELASTIC_RUN_ID") || environment(kElasticWorkerVariable)) return true;
   const bool is_alone = environment("LOCAL_WORLD_SIZE") == "1";

@@ -20,7 +20,7 @@ inline constexpr std::chrono::milliseconds kOneRequest{1000};
 
 /// Whether `next` repeats the request of `last`: the same signal, sent by a process, within
 /// kOneRequest. timeout(1) sends its signal to its child and then to the child's whole process
-/// group. A Ctrl-C never repeats a request, because a user may press it twice at once.
+/// group. A second Ctrl-C is always a new request, because a user may press it at once.
 constexpr bool is_repeated(const StopSignal& last, const StopSignal& next) {
   return next.number == last.number && !next.is_of_terminal && next.at < last.at + kOneRequest;
 }

@@ -84,7 +84,7 @@ TEST(StopSignalsTest, AForkedChildNotesSignalsForAnObjectOfItsOwn) {
   EXPECT_EQ(signals.number(), 0);
 }
 
-/// Whether a signal repeats the request of a SIGTERM, `after` which the signal comes.
+/// Whether a signal repeats the request of a SIGTERM. `after`: the time between the two signals.
 bool repeats_sigterm(std::chrono::milliseconds after, int number, bool is_of_terminal = false) {
   const TimePoint begin(std::chrono::hours(1));
   return is_repeated({.number = SIGTERM, .at = begin},

@@ -41,7 +41,7 @@ class Fault(enum.Enum):
     NO_SSHD = "no-sshd"  # the connection is refused.
     NO_NAME = "no-name"  # the name does not resolve, and there is no such host.
     NO_PROGRAMS = "no-programs"  # the folders of programs are empty there.
-    OTHER_VERSION = "other-version"  # `peal` there is a script that begins as the agent of version 99.0.0 does.
+    OTHER_VERSION = "other-version"  # `peal` there prints the first line of an agent of version 99.0.0.
     SILENT = "silent"  # packets vanish.
 
 

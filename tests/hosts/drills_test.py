@@ -5,7 +5,7 @@ steps. A job whose launcher is killed ends instead, without a report. In no case
 
 PEAL_DRILLS is the number of drills, 18 by default; their kinds take turns. PEAL_DRILLS_SEED repeats a run. Prints how
 long each drill took, by phase. With PEAL_DRILLS_LIMIT=10, a job that takes more than 10 seconds from the strike to its
-first new step is a failure; give it on a machine that does nothing else.
+first new step is a failure. Set it only on an idle machine.
 """
 import os
 import pathlib

@@ -53,7 +53,7 @@ class Commands(Cluster):
             lambda now: now if now["state"] == "succeeded" else None)(self.status(job)))
         self.assertEqual(status["exit_code"], 0)
         self.assertEqual(self.peal_says("cancel", job),
-                         f"{job} has ended already: succeeded; its objects are removed from the cluster\n")
+                         f"{job} has ended already: succeeded; its objects are being removed from the cluster\n")
         wait_for("objects remain", lambda: not self.objects(job))
         self.assertEqual(self.peal_says("cancel", job), f"{job} has ended already: succeeded\n")
         self.assertEqual(self.status(job), status)  # the cluster has forgotten it

@@ -79,7 +79,7 @@ bool has_input(int fd) {
   return ::poll(&entry, 1, -1) == 1;
 }
 
-/// A group of processes that owns the terminal of the shell: another job of the shell.
+/// A process in a group of its own, like another job of the shell.
 pid_t start_other_job() {
   const pid_t other = ::fork();
   if (other == 0) {

@@ -42,9 +42,9 @@ struct Refusal {
 /// The hosts that cannot be used, when all have answered. Returns nothing if all are ready.
 std::optional<Refusal> refusal_of(const Agents& agents);
 
-/// The end of an attempt that has started no rank. `number`: of the attempt. Spare hosts, and hosts
-/// that become free, may replace the refused ones later, but not in attempt 0: there a host that
-/// cannot be used is a mistake of the user. Pure.
+/// The end of an attempt that has started no rank. `number`: of the attempt. After attempt 0 the
+/// job ends, because a host that cannot be used is then a mistake of the user. After later
+/// attempts, spare hosts, and hosts that become free, may replace the refused ones. Pure.
 AttemptEnd end_of(const Refusal& refusal, int number);
 
 /// For AttemptEnd: whether a signal has ended an agent, or a host cannot be used.

@@ -16,7 +16,7 @@ enum class Entrypoint : unsigned char {
   kKept,      // it gets the rank's arguments
 };
 
-/// The label of a container with the id of its job.
+/// The name of the label that holds the id of the job.
 inline constexpr const char* kJobLabel = "peal.job";
 
 struct Container {
@@ -29,7 +29,8 @@ struct Container {
   bool has_gpus = false;          // all GPUs of the host; a rank chooses its own by LOCAL_RANK
   std::string network = "host";   // ranks meet by the addresses of the hosts
   int attempt = 0;                // of the job: containers of all attempts have different names
-  /// Of a submitted job, also kJobLabel with its id. Without it, peal adds the job's PEAL_JOB.
+  /// In a submitted job, kJobLabel is one of them, with the id of the job. Otherwise peal adds
+  /// kJobLabel with the value of PEAL_JOB.
   std::map<std::string, std::string> labels{};
   std::vector<std::string> options{};  // for the engine, such as --volume=/data:/data
   friend bool operator==(const Container&, const Container&) = default;

@@ -315,7 +315,9 @@ void check(const Job& job) {
   for (const auto& [label, value] : job.labels) {
     check_key("labels", label);
     if (label.starts_with(kOwnLabels)) {
-      throw wrong("labels", fmt::format("names that begin with {} are peal's own", kOwnLabels));
+      throw wrong(
+          "labels",
+          fmt::format("names that begin with {} are peal's own; choose another name", kOwnLabels));
     }
     check_text("labels." + label, value);
   }

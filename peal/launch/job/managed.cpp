@@ -63,10 +63,11 @@ std::optional<int> read_accelerators(const Members& members,
       types.empty() ? name.starts_with("NVIDIA_") : std::ranges::find(types, name) != types.end();
   if (has_type && !is_known) {
     const std::string_view nearest = nearest_word(name, types);
-    throw type_field->error(fmt::format(
-        "{} is not an accelerator{}",
-        quoted_beginning(name),
-        nearest.empty() ? ", as NVIDIA_TESLA_T4" : fmt::format("; did you mean {}?", nearest)));
+    throw type_field->error(fmt::format("{} is not an accelerator{}",
+                                        quoted_beginning(name),
+                                        nearest.empty()
+                                            ? "; use one such as NVIDIA_TESLA_T4"
+                                            : fmt::format("; did you mean {}?", nearest)));
   }
   if (has_type && gpus == 0) {
     throw type_field->error(fmt::format("it needs {}, the number of GPUs", count));

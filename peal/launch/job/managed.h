@@ -35,7 +35,8 @@ class Unused final {
 MachineType read_machine_type(const Field& field);
 
 /// The number of GPUs of a machine. `type`, `count`: the keys of the two fields. `types`: the legal
-/// types; none: all that begin with NVIDIA_, because Vertex AI still gets new ones.
+/// types. If it is empty, all names that begin with NVIDIA_ are legal, because Vertex AI still gets
+/// new types.
 /// Errors: usage: TPUs, an unknown type, one field without the other.
 std::optional<int> read_accelerators(const Members& members,
                                      std::string_view type,

@@ -97,7 +97,7 @@ std::optional<FailedAttempt> read_failure(const JobFolder& folder, int attempt);
 
 /// The numbers of the attempts that have logs, in order.
 std::vector<int> attempts_of(const JobFolder& folder);
-/// How often the job has started again after a failure, by all its launchers.
+/// How often the job has started again after a failure. Counts the restarts by all its launchers.
 int restarts_of(const JobFolder& folder);
 
 }  // namespace peal::launch::jobs

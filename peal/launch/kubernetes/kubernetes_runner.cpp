@@ -211,7 +211,7 @@ void KubernetesRunner::add_last_lines(const std::vector<RoleJob>& jobs, JobStatu
     for (const LogSource& source : log_sources(jobs, {.rank = status.failed_rank})) {
       status.last_lines = last_lines_of(kubectl_, source);
     }
-  } catch (const Error&) {  // the pod has no log, as one whose container did not start
+  } catch (const Error&) {  // no log exists, or kubectl does not answer
   }
 }
 

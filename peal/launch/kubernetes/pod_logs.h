@@ -41,7 +41,7 @@ std::vector<LogSource> sources_to_follow(const std::vector<RoleJob>& jobs, const
 /// Passes the lines of one log to the sink, to its end. Errors: resource.
 void copy_log(const Kubectl& kubectl, const LogSource& source, const LogSink& sink);
 
-/// The last lines of one log, at most 20; none if kubectl does not answer.
+/// The last lines of one log, at most 20; none if kubectl cannot read the log. Errors: resource.
 std::vector<std::string> last_lines_of(const Kubectl& kubectl, const LogSource& source);
 
 /// Follows several logs, with one kubectl for each.

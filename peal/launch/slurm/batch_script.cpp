@@ -162,8 +162,8 @@ std::vector<std::string> unused_fields(const Job& job) {
   }
   if (job.start_timeout != Job{}.start_timeout) {
     sentences.emplace_back(
-        "start_timeout does not limit the time in Slurm's queue, only the start of the ranks after "
-        "it; --deadline in engine_options.slurm limits both");
+        "start_timeout limits only the start of the ranks, not the time in Slurm's queue; to limit "
+        "the time of the whole job, use --deadline in engine_options.slurm");
   }
   const bool has_shm = std::ranges::any_of(
       job.roles, [](const Role& role) { return role.image.empty() && role.resources.shm; });

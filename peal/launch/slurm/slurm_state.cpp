@@ -146,9 +146,9 @@ JobStatus forgotten(const jobs::JobRecords& records, JobStatus status) {
   return status;
 }
 
-/// A preemption has ended the launcher, or a signal without a request of `peal cancel`.
+/// A preemption has ended the launcher, or a signal has done so without a `peal cancel`.
 /// - COMPLETING: Slurm does not show yet whether the job waits in the queue again.
-/// - RUNNING: the new launcher has not yet removed the end of the former one.
+/// - RUNNING: the new launcher has not yet removed the end record of the former one.
 bool may_start_again(const SlurmJob& job, const jobs::JobRecords& records) {
   if (!records.end || !is_one_of(job.state, {"COMPLETING", "RUNNING"})) return false;
   const auto cause = records.end->cause;

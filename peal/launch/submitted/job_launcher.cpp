@@ -316,7 +316,7 @@ AttemptEnd JobLauncher::start(const BeginAttempt& attempt,
   AttemptEnd end = report(result, flights, made.job.id, options);
   const bool has_ended_agents = agents::may_be_preempted(agents);
   end.may_be_preempted |= has_ended_agents;
-  // Slurm ends a job by SIGTERM to its ranks, its agents and its launcher, in no order.
+  // Slurm ends a job by SIGTERM to its ranks, its agents and its launcher, in any order.
   if (has_ended_agents && end_.cause == EndCause::kSignal) end_.cause = EndCause::kCancelled;
   return end;
 }

@@ -1,5 +1,5 @@
-// The fields of a job that have no meaning if peal's own launcher runs it on this machine, over ssh
-// or by mpirun. Called by `peal submit`, which tells them.
+// The fields that have no meaning in a job that peal's own launcher runs on this machine, over ssh
+// or by mpirun. Called by `peal submit`, which prints the sentences.
 #pragma once
 
 #include <string>
