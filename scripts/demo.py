@@ -121,9 +121,9 @@ def train(title, jobs, arguments):
                 stdout=subprocess.DEVNULL if len(jobs) > 1 else None,
                 preexec_fn=lambda cores=cores: os.sched_setaffinity(0, cores))
             for (ranks, cores), report in zip(jobs, reports)]
-        code = max(run.wait() for run in runs)
-        if code != 0:
-            sys.exit(code)
+        for code in [run.wait() for run in runs]:
+            if code != 0:
+                sys.exit(code)
         return [json.loads(report.read_text()) for report in reports]
 
 

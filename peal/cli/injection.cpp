@@ -69,12 +69,14 @@ std::string tell_faults(const launch::Variables& variables,
     if (fault.kind != ProcessFault::Kind::kKill) continue;
     for (const launch::ProcessEnd& end : ends) {
       if (end.rank != fault.rank || end.ended_by != launch::EndedBy::kItself) continue;
-      text +=
-          was_killed(end)
-              ? fmt::format("peal: this fault has killed rank {}: {}\n", fault.rank, to_text(fault))
-              : fmt::format("peal: this fault did not happen: {}; rank {} ended before it\n",
+      if (!was_killed(end)) {
+        text += fmt::format("peal: this fault did not happen: {}; rank {} ended before it\n",
                             to_text(fault),
                             fault.rank);
+      } else if (!end.out_of_memory) {
+        text += fmt::format(
+            "peal: rank {} was killed as this fault asks: {}\n", fault.rank, to_text(fault));
+      }
     }
   }
   return text;

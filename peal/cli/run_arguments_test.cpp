@@ -172,9 +172,10 @@ TEST(RunInjectTest, AFaultThatKilledItsRankIsReported) {
   for (const char* const script : {"kill -9 $$", "sh -c 'kill -9 $$'; exit $?"}) {
     const Ended ended =
         run_program(shell(1, script, {"-x", "PEAL_INJECT=rank 0 kill at operation 1"}));
-    EXPECT_THAT(ended.err,
-                AllOf(HasSubstr("peal: this fault has killed rank 0: rank 0 kill at operation 1\n"),
-                      Not(HasSubstr("did not happen"))))
+    EXPECT_THAT(
+        ended.err,
+        AllOf(HasSubstr("peal: rank 0 was killed as this fault asks: rank 0 kill at operation 1\n"),
+              Not(HasSubstr("did not happen"))))
         << script;
   }
 }

@@ -1,5 +1,7 @@
 #include "peal/cli/submitted_job.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
@@ -17,7 +19,10 @@ launch::JobStatus SubmittedJob::status() const {
   // Slurm may know more about the end than the launcher.
   if (submission_.runner != "slurm" && read_end(folder_)) return status_of(folder_);
   launch::JobStatus status = status_of_the_runner();
-  if (!submission_.launcher && has_ended(status.state) && !read_end(folder_)) {
+  const bool is_over =
+      has_ended(status.state) &&
+      std::ranges::all_of(status.nodes, launch::has_ended, &launch::NodeStatus::state);
+  if (!submission_.launcher && is_over && !read_end(folder_)) {
     write(folder_, launch::jobs::end_of(status, launch::jobs::wall_time_now()));
   }
   return status;

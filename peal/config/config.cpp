@@ -265,6 +265,9 @@ constexpr std::array kOtherVariables = {
     OtherVariable{"PEAL_ROLE", "The role of a process of a submitted job; `peal submit` sets it."},
     OtherVariable{"PEAL_ROLE_RANK",
                   "The index among the processes of the role; `peal submit` sets it."},
+    OtherVariable{"PEAL_NODE",
+                  "Whether a rank of a submitted job is the only one on its node; `peal submit` "
+                  "sets it."},
     OtherVariable{"PEAL_ELASTIC_DRIVER",
                   "Where the driver of an elastic job serves its workers; `peal run` sets it."},
     OtherVariable{"PEAL_ELASTIC_WORKER",

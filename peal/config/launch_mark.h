@@ -14,6 +14,8 @@
 namespace peal {
 
 inline constexpr const char* kLaunchMark = "PEAL_LAUNCHED";
+/// Set for the only rank on a node of a submitted job: its RANK is also the number of a node.
+inline constexpr const char* kNodeMark = "PEAL_NODE";
 
 /// The variables by which Horovod's launcher, and `peal run`, tell a process its rank and its host.
 inline constexpr std::array kHorovodPlace = {"HOROVOD_RANK",

@@ -149,8 +149,7 @@ int GuardProcess::start_after_end_of(AfterEnd after_end, Started* running) {
   return 0;
 }
 
-void GuardProcess::restart_after_end(pid_t killed) {
-  AfterEnd after_end = std::move(after_ends_.at(killed));
+void GuardProcess::restart_after_end(pid_t killed, AfterEnd after_end) {
   if (++after_end.restarts > kMostRestarts) return;
   const auto rank = std::ranges::find_if(
       ranks_, [&](const auto& entry) { return entry.second.after_end == killed; });
@@ -183,9 +182,8 @@ void GuardProcess::reap() {
   int status = 0;
   pid_t pid = 0;
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
-    if (after_ends_.contains(pid)) {
-      if (WIFSIGNALED(status)) restart_after_end(pid);
-      after_ends_.erase(pid);
+    if (auto ended = after_ends_.extract(pid)) {
+      if (WIFSIGNALED(status)) restart_after_end(pid, std::move(ended.mapped()));
       continue;
     }
     const auto rank =

@@ -85,7 +85,7 @@ class GuardProcess final {
   void pass_on(int signal, SignalOrigin origin) const;
   void stop(const GuardOrder& order);
   int start_after_end_of(AfterEnd after_end, Started* running);
-  void restart_after_end(pid_t killed);
+  void restart_after_end(pid_t killed, AfterEnd after_end);
   std::optional<StopFlag> make_stop_flag(RankCommand& command);
   void remove_stop_flag(Rank rank) const;
   void set_stop_flags(int signal);

@@ -12,6 +12,7 @@ Variables without_those_of_a_rank(const Variables& variables) {
   std::erase_if(own,
                 [&](const auto& variable) { return is_inherited(environment, variable.first); });
   own.erase(kLaunchMark);
+  own.erase(kNodeMark);
   own.erase(rendezvous::kElasticDriverVariable);
   own.erase(rendezvous::kElasticWorkerVariable);
   return own;

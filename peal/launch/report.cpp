@@ -150,12 +150,16 @@ std::string list(std::span<const ProcessEnd> failures, std::size_t victims) {
          fmt::format("  {} failed after that, having lost another rank\n", names_of(ranks));
 }
 
-/// The ranks of `ranks` that the records name as the cause.
-std::vector<Rank> causes_among(const LaunchReport& report, std::vector<Rank> ranks) {
-  std::erase_if(ranks, [&](Rank rank) {
-    return !report.post_mortem || !is_among(rank, report.post_mortem->causes);
+/// The causes among the ranks that the launcher has ended; none if a failed rank is a cause.
+std::vector<Rank> ended_causes(const LaunchReport& report,
+                               std::span<const ProcessEnd> failures,
+                               std::vector<Rank> ended) {
+  const bool is_known = std::ranges::any_of(
+      failures, [&](const ProcessEnd& end) { return origin_of(report, end) == Origin::kCause; });
+  std::erase_if(ended, [&](Rank rank) {
+    return is_known || !report.post_mortem || !is_among(rank, report.post_mortem->causes);
   });
-  return ranks;
+  return ended;
 }
 
 /// "peal: rank 1 (pid 12) ...; rank 0 was ended by the launcher", or a list of the ranks that
@@ -163,7 +167,7 @@ std::vector<Rank> causes_among(const LaunchReport& report, std::vector<Rank> ran
 std::string text_of_failures(const LaunchReport& report) {
   const std::vector<ProcessEnd> failures = failures_of(report);
   const std::vector<Rank> others = ranks_that(report, ended_as_asked);
-  const std::vector<Rank> causes = causes_among(report, others);
+  const std::vector<Rank> causes = ended_causes(report, failures, others);
   std::string ended;
   if (!others.empty()) ended += fmt::format("; {} ended by the launcher", subject(others));
   if (!causes.empty()) ended += fmt::format("; the likely cause is {}", names_of(causes));

@@ -112,6 +112,14 @@ TEST(ReportTest, ACauseThatTheLauncherEndedIsNamed) {
                          "is rank 1:\n  rank 0 (pid 4711) ended with exit code 1"));
 }
 
+TEST(ReportTest, AFailedCauseIsNamedBeforeOneThatTheLauncherEnded) {
+  const LaunchReport report = failures(
+      {failed_with(0, exited(1), "deadlock"), end_of(1, killed_by(SIGTERM), EndedBy::kRequest)},
+      {0, 1},
+      {});
+  EXPECT_THAT(describe(report), Not(HasSubstr("likely cause")));
+}
+
 TEST(ReportTest, VictimsAreListedAfterTheCauseAndApartFromRanksThatTheLauncherEnded) {
   const LaunchReport report = failures({failed_with(0, exited(1), kLostRank1),
                                         failed_with(1, exited(42), "out of luck"),

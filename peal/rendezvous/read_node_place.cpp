@@ -160,9 +160,8 @@ constexpr std::array<Row, 9> kRows = {torchrun_row,
 /// rank on a node of a submitted job counts as a node, because its script may call `peal run`.
 bool is_inside_a_rank(const Environment& environment) {
   if (environment("TORCHELASTIC_RUN_ID") || environment(kElasticWorkerVariable)) return true;
-  const bool is_alone = environment("LOCAL_WORLD_SIZE") == "1";
-  if (environment(kLaunchMark)) return !(is_alone && environment("PEAL_ROLE"));
-  return environment("RANK") && environment("LOCAL_RANK") && !is_alone;
+  if (environment(kLaunchMark)) return !environment(kNodeMark);
+  return environment("RANK") && environment("LOCAL_RANK") && environment("LOCAL_WORLD_SIZE") != "1";
 }
 
 std::optional<NodeVariables> ask_launchers(const Environment& environment, const Process& process) {

@@ -317,7 +317,7 @@ class Deaths(TestOfHosts):
         self.assertEqual(run.returncode, 137, err)
         self.assertRegex(err, rf"host {host} was lost with ranks \d and \d after [\d.]+ s: {reason}")
         for silence in re.findall(r"no sign of life for ([\d.]+) s", err):
-            self.assertTrue(2 <= float(silence) <= 10, err)  # 2 s, and more only on a busy host
+            self.assertGreaterEqual(float(silence), 2, err)  # more on a busy host
 
     def test_a_host_that_is_cut_off_is_lost_and_ends_its_ranks_itself(self):
         run = self.start_long()

@@ -76,7 +76,7 @@ std::pair<Fd, Fd> make_terminal() {
 
 bool has_input(int fd) {
   pollfd entry{fd, POLLIN, 0};
-  return ::poll(&entry, 1, -1) == 1;
+  return fd >= 0 && ::poll(&entry, 1, 100'000) == 1;
 }
 
 /// A process in a group of its own, like another job of the shell.

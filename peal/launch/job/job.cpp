@@ -29,7 +29,7 @@ constexpr auto kLongestPause = std::chrono::hours(24);
 constexpr auto kLongestTime = std::chrono::hours(24 * 366);
 
 /// Variables that the plan sets for each process (process_plan.h).
-constexpr std::array<std::string_view, 18> kPlanned = {"RANK",
+constexpr std::array<std::string_view, 19> kPlanned = {"RANK",
                                                        "WORLD_SIZE",
                                                        "LOCAL_RANK",
                                                        "LOCAL_WORLD_SIZE",
@@ -46,7 +46,8 @@ constexpr std::array<std::string_view, 18> kPlanned = {"RANK",
                                                        "HOROVOD_CROSS_SIZE",
                                                        "HOROVOD_HOSTNAME",
                                                        "PEAL_ROLE",
-                                                       "PEAL_ROLE_RANK"};
+                                                       "PEAL_ROLE_RANK",
+                                                       "PEAL_NODE"};
 
 Error wrong(std::string_view field, std::string_view problem) {
   return Error(ErrorKind::kUsage, fmt::format("{}: {}", field, problem));

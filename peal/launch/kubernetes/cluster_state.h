@@ -53,6 +53,9 @@ std::vector<RoleJob> read_role_jobs(std::string_view list);
 /// TrainJob.
 bool read_train_job(std::string_view list, std::vector<RoleJob>& jobs);
 
+/// Marks the nodes of a role that has been ended because the job has ended.
+void end_nodes(const std::string& role, JobStatus& status);
+
 /// The status of the job. `jobs` is not empty.
 JobStatus status_of(const std::string& id, const std::vector<RoleJob>& jobs);
 

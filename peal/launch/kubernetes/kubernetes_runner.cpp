@@ -198,7 +198,10 @@ JobStatus KubernetesRunner::settle(const std::string& id, const Found& found) co
     if (!job.end.empty() || job.is_suspended || job.is_deleted) continue;
     const Answer answer = kubectl_.run(
         {"patch", "job", job.name, "--type=merge", R"(--patch={"spec":{"suspend":true}})"});
-    if (answer.exit_code == 0) continue;
+    if (answer.exit_code == 0) {
+      end_nodes(job.role, status);
+      continue;
+    }
     if (!status.reason.empty()) status.reason += "; ";
     status.reason += explain(fmt::format("end role {}, which still runs", job.role), answer.err);
   }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -123,21 +124,26 @@ std::string name_of_node(const NodeStatus& node) {
   return fmt::format("{}-{}", node.role, node.index);
 }
 
-/// The node that has failed first, by the clock of the cluster; and its pod.
+/// The node that has failed first, by the clock of the cluster; its pod; and its rank, if it has
+/// only one. Of a node with several ranks, Kubernetes does not know which one has failed.
 struct Failure {
-  const RoleJob* job = nullptr;
   const NodeStatus* node = nullptr;
   const Pod* pod = nullptr;
+  std::optional<Rank> rank{};
 };
 Failure first_failure(const std::vector<RoleJob>& jobs, const std::vector<NodeStatus>& nodes) {
   Failure first;
-  std::size_t rank = 0;
+  auto node = nodes.begin();
+  Rank rank = 0;
   for (const RoleJob& job : jobs) {
     for (const std::vector<Pod>& starts : job.pods) {
-      const NodeStatus& node = nodes[rank++];
-      if (node.state != JobState::kFailed) continue;
+      const NodeStatus& here = *node++;
+      const Rank first_rank = std::exchange(rank, rank + job.ranks_per_node);
+      if (here.state != JobState::kFailed) continue;
       const Pod& pod = starts.back();
-      if (first.pod == nullptr || pod.finished < first.pod->finished) first = {&job, &node, &pod};
+      if (first.pod != nullptr && pod.finished >= first.pod->finished) continue;
+      first = {.node = &here, .pod = &pod};
+      if (job.ranks_per_node == 1) first.rank = first_rank;
     }
   }
   return first;
@@ -181,10 +187,7 @@ void describe_failure(const std::vector<RoleJob>& jobs, JobStatus& status) {
     status.cause = cause_of(*first.pod);
     status.first_failure = fmt::format("{} {}", name_of_node(*first.node), first.node->reason);
     if (!first.pod->host.empty()) status.first_failure += " on " + first.pod->host;
-    // Of a node with several ranks, Kubernetes does not know which one has failed.
-    if (first.job->ranks_per_node == 1) {
-      status.failed_rank = first.job->first_rank + first.node->index - first.job->first_index;
-    }
+    status.failed_rank = first.rank;
   }
   // A rank gives up if another rank never starts. Then the other rank is the cause.
   if (const NodeStatus* const waiting = waiting_node(status.nodes)) {
@@ -219,16 +222,15 @@ void describe_progress(const std::vector<RoleJob>& jobs, JobStatus& status) {
   }
 }
 
-/// The runner ends the nodes that would run on after the end of the job.
-void describe_ended_nodes(JobStatus& status) {
+}  // namespace
+
+void end_nodes(const std::string& role, JobStatus& status) {
   for (NodeStatus& node : status.nodes) {
-    if (has_ended(node.state)) continue;
+    if (node.role != role || has_ended(node.state)) continue;
     node.state = JobState::kCancelled;
     node.reason = "ended because the job has its result";
   }
 }
-
-}  // namespace
 
 JobStatus status_of(const std::string& id, const std::vector<RoleJob>& jobs) {
   JobStatus status{.id = id};
@@ -250,7 +252,10 @@ JobStatus status_of(const std::string& id, const std::vector<RoleJob>& jobs) {
   } else {
     describe_progress(jobs, status);
   }
-  if (has_ended(status.state)) describe_ended_nodes(status);
+  for (const RoleJob& job : jobs) {
+    const bool is_over = !job.end.empty() || job.is_suspended;
+    if (has_ended(status.state) && is_over) end_nodes(job.role, status);
+  }
   return status;
 }
 

@@ -63,13 +63,25 @@ TEST(Status, TheEarliestFailureOfAllRolesIsTheCause) {
   EXPECT_EQ(status.failed_rank, 1);
 }
 
-TEST(Status, NodesThatRanAtTheEndOfTheJobAreCancelled) {
-  const JobStatus status =
-      status_of("a",
-                {ended(job_of("m", {{failed(1, "2026-01-01T00:00:02Z")}}), "Failed", "X"),
-                 job_of("w", {{running()}, {}}, 1)});
-  EXPECT_EQ(status.nodes[1].state, JobState::kCancelled);
-  EXPECT_EQ(status.nodes[2].state, JobState::kCancelled);
+TEST(Status, NodesThatRunAtTheEndOfTheJobAreCancelledWithTheirRole) {
+  const RoleJob master =
+      ended(job_of("m", {{failed(1, "2026-01-01T00:00:02Z")}, {running()}}), "Failed", "X");
+  RoleJob worker = job_of("w", {{running()}, {}}, 2);
+  EXPECT_EQ(status_of("a", {master, worker}).nodes[1].state, JobState::kCancelled);
+  EXPECT_EQ(status_of("a", {master, worker}).nodes[2].state, JobState::kRunning);
+  worker.is_suspended = true;
+  EXPECT_EQ(status_of("a", {master, worker}).nodes[2].state, JobState::kCancelled);
+  EXPECT_EQ(status_of("a", {master, worker}).nodes[3].state, JobState::kCancelled);
+}
+
+TEST(Status, OnlyANodeWithOneRankHasAFailedRank) {
+  RoleJob trainer = job_of("t", {{running()}, {failed(1, "2026-01-01T00:00:02Z")}});
+  trainer.ranks_per_node = 4;
+  trainer.end = "Failed";
+  EXPECT_EQ(status_of("a", {trainer}).failed_rank, std::nullopt);
+  trainer.pods[1] = {running()};
+  const RoleJob judge = job_of("j", {{failed(1, "2026-01-01T00:00:02Z")}}, 2);
+  EXPECT_EQ(status_of("a", {trainer, judge}).failed_rank, 8);
 }
 
 TEST(Status, AFailureWithoutAPodHasTheTextOfKubernetes) {

@@ -227,6 +227,7 @@ agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {
 
 AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int restarts) {
   const int number = first_attempt_ + restarts;
+  end_ = {};  // of the attempt before
   const ProcessPlan planned = plan(attempt.hosts, {});
   record_.begin(number, planned);
   const NewJobContext made = make_job_context();
@@ -317,7 +318,11 @@ AttemptEnd JobLauncher::start(const BeginAttempt& attempt,
   const bool has_ended_agents = agents::may_be_preempted(agents);
   end.may_be_preempted |= has_ended_agents;
   // Slurm ends a job by SIGTERM to its ranks, its agents and its launcher, in any order.
-  if (has_ended_agents && end_.cause == EndCause::kSignal) end_.cause = EndCause::kCancelled;
+  const ProcessEnd* const failure = main_failure(result);
+  const bool is_asked = failure != nullptr && shell_code(failure->status) == kSignalBase + SIGTERM;
+  if (has_ended_agents && is_asked && submission_.runner == "slurm") {
+    end_.cause = EndCause::kCancelled;
+  }
   return end;
 }
 

@@ -61,7 +61,9 @@ Variables environment_of(const Job& job,
   JobContext on_host = context;
   on_host.flights = host.facts.records;
   add_shared_variables(on_host, threads, process.environment, variables);
-  if (processes_are_ranks(job, role_of(job, process))) {
+  const Role& role = role_of(job, process);
+  if (processes_are_ranks(job, role)) {
+    if (role.ranks_per_node == 1) variables[kNodeMark] = "1";
     variables[kLaunchMark] = launch_mark(fixed_environment(variables), process.rank, world_size);
   }
   return variables;
