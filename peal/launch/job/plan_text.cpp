@@ -135,7 +135,7 @@ int node_in_role(const ProcessPlan& plan, const PlannedProcess& process) {
 
 /// A process of the managed form has no local rank, because its RANK counts nodes.
 std::string place_in_job(const PlannedProcess& process) {
-  const std::string node = fmt::format("node {}", process.node);
+  std::string node = fmt::format("node {}", process.node);
   if (!process.environment.contains("LOCAL_RANK")) return node;
   return fmt::format("{}, local rank {}", node, process.local_rank);
 }
