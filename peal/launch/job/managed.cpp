@@ -1,5 +1,6 @@
 #include "peal/launch/job/managed.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
