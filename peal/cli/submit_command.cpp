@@ -166,6 +166,14 @@ void check_runner(const std::string& name) {
                                             nearest));
 }
 
+void refuse_rank_count(const std::string& argument) {
+  if (!is_rank_count(argument) && argument != "--nodes" && argument != "--nnodes") return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}: the job itself gives these numbers: nodes and ranks_per_node of its "
+                          "roles in peal's own form (--print shows it), or gcloud's flags",
+                          printable(argument)));
+}
+
 /// A host for each node that the job may have, and for each spare node.
 std::vector<launch::JobHost> example_hosts(const launch::Job& job) {
   std::vector<launch::JobHost> hosts;
@@ -252,6 +260,7 @@ void SubmitCommand::take_program_arguments(std::vector<std::string>& arguments) 
   const std::vector<std::string_view> known(names.begin(), names.end());
   std::vector<std::string> spelled;
   for (const std::string& argument : arguments) {
+    refuse_rank_count(argument);
     if (!argument.starts_with("--")) {
       spelled.push_back(argument);
       continue;
