@@ -112,7 +112,9 @@ int JobCommands::cancel() const {
       fmt::print("{} has ended already: {}{}\n",
                  job.id(),
                  name_of(status.state),
-                 job.remove_remains() ? "; its objects are being removed from the cluster" : "");
+                 job.runner().remove_remains(job.id())
+                     ? "; its objects are being removed from the cluster"
+                     : "");
       continue;
     }
     job.cancel();

@@ -174,21 +174,17 @@ std::string printed_script(const SubmitRequest& request) {
       {.id = id, .peal = own_path(), .folder = (launch::jobs::jobs_directory() / id).string()});
 }
 
-void tell_unused_fields(const SubmitRequest& request) {
-  for (const std::string& sentence : unused_fields(request.job, request.to)) {
-    say(fmt::format("peal: {}\n", sentence));
-  }
-}
-
 }  // namespace
 
-void check_job(const SubmitRequest& request) {
+std::vector<std::string> check_job(const SubmitRequest& request) {
+  std::vector<std::string> notices;
   if (!request.to.empty()) {
     check_options_of_runner(request);
     check_job_for(request);
-    tell_unused_fields(request);
+    notices = unused_fields(request.job, request.to);
   }
   placed(request, std::filesystem::current_path());
+  return notices;
 }
 
 std::string printed(const SubmitRequest& request) {
@@ -206,7 +202,7 @@ int submit(const SubmitRequest& request) {
                         .runner_options = runner_options(request),
                         .directory = here,
                         .command_line = launch::jobs::without_secrets(request.command_line)};
-  tell_unused_fields(request);
+  say_notices(unused_fields(request.job, request.to));
   const auto runner = make_runner(submission);
   const launch::Job job = placed(request, here);
   const JobFolder folder =

@@ -320,9 +320,9 @@ SubmitRequest SubmitCommand::request() const {
 }
 
 int run(const SubmitRequest& request) {
-  for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
+  say_notices(request.notices);
   if (request.print) std::fputs(printed(request).c_str(), stdout);
-  if (request.dry_run) check_job(request);
+  if (request.dry_run) say_notices(check_job(request));
   if (request.dry_run) std::fputs(plan_text(request).c_str(), stdout);
   if (request.print || request.dry_run) return 0;
   return submit(request);

@@ -38,11 +38,6 @@ void SubmittedJob::cancel() const {
   runner_->cancel(id());
 }
 
-bool SubmittedJob::remove_remains() const {
-  if (submission_.runner != "kubernetes") return false;
-  return runner_->cancel(id()) == launch::CancelResult::kCancelled;
-}
-
 /// An engine may have removed all traces of a job: Kubernetes does when the job is cancelled.
 launch::JobStatus SubmittedJob::status_of_the_runner() const {
   try {

@@ -27,9 +27,6 @@ class SubmittedJob final {
   std::optional<launch::jobs::WallTime> ended_at() const;
   /// Asks the job to end. May be repeated. Errors: resource.
   void cancel() const;
-  /// Removes what the engine keeps of a job that has ended, such as the objects in Kubernetes.
-  /// Returns whether the engine still kept something. Errors: resource.
-  bool remove_remains() const;
 
  private:
   launch::JobStatus status_of_the_runner() const;
