@@ -44,6 +44,24 @@ class Commands(Cluster):
     def objects(self, job):
         return self.cluster.kubectl("get", "jobs,pods,services,secrets", "-l", f"peal.job={job}", "-o", "name")
 
+    def test_a_job_is_known_to_other_machines_by_its_id(self):
+        job = self.submit(two_roles(1, ["sh", "-c", "echo rank $RANK; exec sleep 1000"]))
+        def peal(command, *words, code=0):
+            return self.peal_says(command, job, "--to", "kubernetes", *words, code=code,
+                                  environment={"PEAL_JOBS_DIR": str(self.cluster.folder / "elsewhere")})
+        status = wait_for("it does not run", lambda: (
+            lambda now: now if now["state"] == "running" else None)(json.loads(peal("status", "--json"))))
+        self.assertEqual([node["role"] for node in status["nodes"]], ["master", "worker"])
+        self.assertIsNone(status["submitted_at"])
+        self.assertNotIn("submitted", peal("status"))
+        wait_for("no output", lambda: peal("logs").splitlines() == ["[master-0] rank 0", "[worker-0] rank 1"])
+        self.assertEqual(peal("cancel"), f"{job} is being cancelled\n")
+        wait_for("objects remain", lambda: not self.objects(job))
+        self.assertIn(f'no job "{job}" exists', peal("status", code=2))
+        self.assertIn("only kubernetes finds a job that was submitted elsewhere",
+                      self.peal_says("status", job, "--to", "ssh", code=2))
+        wait_for("the records do not know the end", lambda: self.status(job)["state"] != "running")
+
     def test_a_job_is_submitted_watched_and_remembered(self):
         job = self.submit(two_roles(1, ["sh", "-c", "echo rank $RANK; sleep 1"]))
         self.assertRegex(job, r"^job-[a-z0-9]{6}$")
