@@ -195,12 +195,15 @@ TEST(Manifests, SharedMemoryIsHalfOfTheMemoryUnlessTheJobSaysMore) {
   EXPECT_EQ(pod_of(job, 0)["volumes"][0]["emptyDir"]["sizeLimit"], "1000");
 }
 
-TEST(Manifests, RestartsCountTheFailuresOfAllNodes) {
+TEST(Manifests, RestartsLimitTheFailuresOfEachNode) {
   Job job = master_and_workers(4);
-  EXPECT_EQ(job_of(job, 1)["spec"]["backoffLimit"], 0);
+  EXPECT_EQ(job_of(job, 1)["spec"]["backoffLimitPerIndex"], 0);
+  EXPECT_EQ(job_of(job, 1)["spec"]["maxFailedIndexes"], 0);
+  EXPECT_FALSE(job_of(job, 1)["spec"].contains("backoffLimit")) << "it counts all nodes";
   EXPECT_THAT(job_of(job, 1)["spec"]["podFailurePolicy"].dump(), HasSubstr("\"NotIn\""));
   job.restarts.most = 3;
-  EXPECT_EQ(job_of(job, 1)["spec"]["backoffLimit"], 12);
+  EXPECT_EQ(job_of(job, 1)["spec"]["backoffLimitPerIndex"], 3);
+  EXPECT_EQ(job_of(job, 1)["spec"]["maxFailedIndexes"], 0);
   EXPECT_THAT(job_of(job, 1)["spec"]["podFailurePolicy"].dump(), HasSubstr("[126,127,128]"));
 }
 
