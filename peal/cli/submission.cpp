@@ -142,7 +142,10 @@ launch::Job placed(const SubmitRequest& request, const std::filesystem::path& he
   return job;
 }
 
-std::vector<std::string> unused_fields(const launch::Job& job, const std::string& runner) {
+std::vector<std::string> unused_fields(const SubmitRequest& request) {
+  const launch::Job& job = request.job;
+  const std::string& runner = request.to;
+  if (request.is_train_job) return launch::kubernetes::fields_unused_by_train_job(job);
   if (runner == "kubernetes") return launch::kubernetes::unused_fields(job);
   if (runner == "slurm") return launch::slurm::unused_fields(job);
   auto sentences = launch::submitted::unused_fields(job, runner);
@@ -181,7 +184,7 @@ std::vector<std::string> check_job(const SubmitRequest& request) {
   if (!request.to.empty()) {
     check_options_of_runner(request);
     check_job_for(request);
-    notices = unused_fields(request.job, request.to);
+    notices = unused_fields(request);
   }
   placed(request, std::filesystem::current_path());
   return notices;
@@ -202,7 +205,7 @@ int submit(const SubmitRequest& request) {
                         .runner_options = runner_options(request),
                         .directory = here,
                         .command_line = launch::jobs::without_secrets(request.command_line)};
-  say_notices(unused_fields(request.job, request.to));
+  say_notices(unused_fields(request));
   const auto runner = make_runner(submission);
   const launch::Job job = placed(request, here);
   const JobFolder folder =

@@ -304,6 +304,18 @@ TEST(TrainJob, RefusesWhatItCannotExpress) {
               HasSubstr("at most 128"));
 }
 
+TEST(TrainJob, WhatAManagedJobAlwaysHasIsNamedAndNotRefused) {
+  Job job = master_and_workers(2);
+  job.form = JobForm::kTrainingInput;
+  job.document = "{}";
+  job.success_role = "master";
+  job.restarts.most = 3;
+  EXPECT_EQ(refusal_of_train_job(job), "not refused");
+  EXPECT_THAT(fields_unused_by_train_job(job),
+              ElementsAre(HasSubstr("restarts"), HasSubstr("the end of master does not decide")));
+  EXPECT_THAT(fields_unused_by_train_job(master_and_workers(2)), IsEmpty());
+}
+
 TEST(Manifests, AnEvaluatorIsOutsideTheWorld) {
   Job job = master_and_workers(2);
   job.roles.push_back(role("evaluator", 2));
