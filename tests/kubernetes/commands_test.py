@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
 import cluster
@@ -105,10 +106,28 @@ class Commands(Cluster):
         self.assertIn("(hidden)", printed)
         self.assertIn('"image": "any"', printed)
         identifier = self.submit(job)
-        names = self.cluster.kubectl("get", "jobs,services,secrets", "-l", f"peal.job={identifier}", "-o", "name")
-        for name in names.split():
-            self.assertIn(name.split("/")[1].replace(identifier, "job-000000"), printed)
+        found = json.loads(self.cluster.kubectl("get", "jobs,services,secrets", "-l", f"peal.job={identifier}", "-o", "json"))
+        submitted = {(one["kind"], one["metadata"]["name"]): one for one in found["items"]}
+        shown = json.loads("[" + printed.replace("job-000000", identifier).replace("\n}\n{", "\n},{") + "]")
+        self.assertEqual({(one["kind"], one["metadata"]["name"]) for one in shown}, set(submitted))
+        for one in shown:
+            if one["kind"] == "Secret":
+                one["data"] = {name: unittest.mock.ANY for name in one.pop("stringData")}
+            self.assert_contains(submitted[one["kind"], one["metadata"]["name"]], one, one["kind"])
         self.peal_says("cancel", identifier)
+
+    def assert_contains(self, whole, part, place):
+        """The cluster adds fields to an object, such as its status."""
+        if isinstance(part, dict):
+            for key, value in part.items():
+                self.assertIn(key, whole, place)
+                self.assert_contains(whole[key], value, f"{place}.{key}")
+        elif isinstance(part, list) and isinstance(whole, list):
+            self.assertEqual(len(whole), len(part), place)
+            for index, (one, other) in enumerate(zip(whole, part)):
+                self.assert_contains(one, other, f"{place}[{index}]")
+        else:
+            self.assertEqual(whole, part, place)
 
     @shows("elastic")
     def test_a_range_of_nodes_is_refused(self):
