@@ -304,8 +304,13 @@ launch::AttemptRules attempts_of(const TorchrunValues& torchrun,
 std::vector<std::string> all_notices(const TorchrunValues& torchrun,
                                      const HorovodSettings& settings,
                                      const launch::LaunchOptions& options,
-                                     const launch::AttemptRules& attempts) {
+                                     const launch::AttemptRules& attempts,
+                                     bool is_elastic) {
   std::vector<std::string> notices = notices_of(settings, options, attempts);
+  if (is_elastic && options.node.port != 0) {
+    notices.emplace_back(
+        "the port is not used: in an elastic job, the ranks of each round meet at a free port");
+  }
   const std::vector<std::string> of_torchrun = notices_of(torchrun);
   notices.insert(notices.end(), of_torchrun.begin(), of_torchrun.end());
   add_node_notice(options, notices);
@@ -352,7 +357,7 @@ RunRequest RunCommand::request() const {
   }
   request.attempts = attempts_of(torchrun, settings, options, elastic.has_value());
   if (elastic) check(*elastic);
-  request.notices = all_notices(torchrun, settings, options, request.attempts);
+  request.notices = all_notices(torchrun, settings, options, request.attempts, elastic.has_value());
   request.options = std::move(options);
   request.elastic = std::move(elastic);
   return request;
