@@ -93,6 +93,21 @@ TEST(AttemptLoopTest, AJobWithoutUsableHostsGivesUpAndSaysWhy) {
   EXPECT_THAT(job.told.front(), HasSubstr("a: refused"));
 }
 
+TEST(AttemptLoopTest, AJobThatWaitsForALostHostSaysSoAndKeepsTheExitCodeOfItsRanks) {
+  FakeJob job({{.exit_code = 137, .next = AfterAttempt::kRestart, .lost = {{"a", "silent"}}},
+               {.exit_code = 1, .next = AfterAttempt::kRetry, .lost = {{"a", "refused"}}}});
+  AttemptRules rules = kFastRules;
+  rules.cooldown = {.low = std::chrono::seconds(1), .high = std::chrono::seconds(1)};
+  rules.host_timeout = milliseconds(1500);  // one cooldown, and not two
+  EXPECT_EQ(run_attempts({.hosts = {{.host = {"a", 2}}}}, rules, slots_of, job), 137);
+  EXPECT_THAT(job.numbers, ElementsAre(0, 1));
+  EXPECT_THAT(job.told,
+              ElementsAre("restart 1 of 2",
+                          HasSubstr("the job waits for hosts: there is room for 0 ranks, and it "
+                                    "needs 2: a: silent"),
+                          HasSubstr("the job ends: there is room for 0 ranks")));
+}
+
 TEST(AttemptLoopTest, ARequestEndsTheJobDuringAPause) {
   FakeJob job({failure(7)});
   job.code_of_look = 143;
