@@ -82,6 +82,7 @@ int run_attempts(AttemptState state,
   while (true) {
     const auto decision = next_attempt(Clock::now(), state, rules, room);
     if (const auto* pause = std::get_if<Pause>(&decision)) {
+      if (!pause->why.empty()) job.wait(pause->why);
       const int code = pause_until(pause->until, look);
       if (code == kSignalBase + SIGTERM && job.is_preempted()) return await_preemption(job, rules);
       if (code != 0) return code;
@@ -92,7 +93,7 @@ int run_attempts(AttemptState state,
       return exit_code == 0 ? 1 : exit_code;
     }
     const AttemptEnd end = job.run(std::get<BeginAttempt>(decision), number);
-    exit_code = end.exit_code;
+    if (end.next != AfterAttempt::kRetry || exit_code == 0) exit_code = end.exit_code;
     if (end.may_be_preempted && job.is_preempted()) return await_preemption(job, rules);
     bar(end, rules, random, state);
     if (end.next == AfterAttempt::kRetry) continue;

@@ -43,8 +43,10 @@ class AttemptedJob {
 
   /// `number`: 0 for the first attempt, one more after each restart.
   virtual AttemptEnd run(const BeginAttempt& attempt, int number) = 0;
-  /// A sentence for the user: why the job waits or ends.
+  /// A sentence for the user: why the job ends.
   virtual void tell(const std::string& sentence) = 0;
+  /// The job waits for hosts.
+  virtual void wait(const std::string& sentence) { tell(sentence); }
   /// The attempt has failed, and another one follows: "restart 1 of 3".
   virtual void restart(const std::string& sentence) { tell(sentence); }
   /// Slurm preempts the job, and no rank runs. `sentence`: what the job waits for.
@@ -56,8 +58,9 @@ class AttemptedJob {
   virtual bool is_preempted() { return launch::is_preempted(process_environment()); }
 };
 
-/// Returns the exit code of the last attempt; 128 + n if signal n arrived during a wait. Uses the
-/// signals of this process between attempts (signals.h).
+/// Returns the exit code of the last attempt that has started ranks; if none has, of the last
+/// attempt; 128 + n if signal n arrived during a wait. Uses the signals of this process between
+/// attempts (signals.h).
 ///
 /// After the last attempt of a preempted job, waits until Slurm ends the job: Slurm counts a job
 /// that ends by itself as complete, and does not start it again. Returns 128 + SIGTERM if Slurm

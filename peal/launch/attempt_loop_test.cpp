@@ -93,6 +93,29 @@ TEST(AttemptLoopTest, AJobWithoutUsableHostsGivesUpAndSaysWhy) {
   EXPECT_THAT(job.told.front(), HasSubstr("a: refused"));
 }
 
+TEST(AttemptLoopTest, AJobThatWaitsForALostHostSaysSo) {
+  FakeJob job({AttemptEnd{.exit_code = 0}});
+  job.code_of_look = 143;
+  AttemptRules rules = kFastRules;
+  rules.host_timeout = std::chrono::hours(2);
+  const AttemptState state{.hosts = {{.host = {"a", 2},
+                                      .barred_until = Clock::now() + std::chrono::hours(1),
+                                      .why = "silent"}},
+                           .waiting_since = Clock::now()};
+  EXPECT_EQ(run_attempts(state, rules, slots_of, job), 143);
+  EXPECT_THAT(job.told,
+              ElementsAre("the job waits for hosts: there is room for 0 ranks, and it needs 2: a: "
+                          "silent"));
+}
+
+TEST(AttemptLoopTest, AJobThatFindsNoHostsAnyMoreKeepsTheExitCodeOfItsRanks) {
+  FakeJob job({{.exit_code = 137, .next = AfterAttempt::kRestart},
+               {.exit_code = 1, .next = AfterAttempt::kRetry, .lost = {{"a", "refused"}}}});
+  EXPECT_EQ(run_attempts({.hosts = {{.host = {"a", 2}}}}, kFastRules, slots_of, job), 137);
+  EXPECT_THAT(job.numbers, ElementsAre(0, 1));
+  EXPECT_THAT(job.told, testing::Contains(HasSubstr("the job ends: there is room for 0 ranks")));
+}
+
 TEST(AttemptLoopTest, ARequestEndsTheJobDuringAPause) {
   FakeJob job({failure(7)});
   job.code_of_look = 143;

@@ -67,7 +67,12 @@ AttemptDecision next_attempt(TimePoint now,
                               seconds(rules.host_timeout),
                               reasons(state))};
   }
-  return Pause{release};
+  return Pause{
+      release,
+      fmt::format("the job waits for hosts: there is room for {} ranks, and it needs {}: {}",
+                  chosen.ranks,
+                  rules.least_ranks,
+                  reasons(state))};
 }
 
 bool may_restart(const AttemptState& state, const AttemptRules& rules) {

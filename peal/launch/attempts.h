@@ -52,6 +52,7 @@ struct BeginAttempt {
 
 struct Pause {
   TimePoint until{};
+  std::string why{};  // of a wait for hosts; empty: the pause after a failure
   friend bool operator==(const Pause&, const Pause&) = default;
 };
 

@@ -54,7 +54,12 @@ TEST(AttemptsTest, WithoutEnoughRoomTheJobWaitsForABarredHostAndThenGivesUp) {
   AttemptState state = three_hosts();
   lose(state, "a");
   lose(state, "c");
-  EXPECT_THAT(next_attempt(kStart, state, kRules), VariantWith<Pause>(Pause{kStart + seconds(15)}));
+  EXPECT_THAT(
+      next_attempt(kStart, state, kRules),
+      VariantWith<Pause>(
+          Pause{kStart + seconds(15),
+                "the job waits for hosts: there is room for 2 ranks, and it needs 4: a: no sign of "
+                "life for 2 s; c: no sign of life for 2 s"}));
   lose(state, "a", kStart + seconds(20));  // barred for 25 s now, and so until after the timeout
   lose(state, "c", kStart + seconds(20));
   const AttemptDecision last = next_attempt(kStart + seconds(21), state, kRules);

@@ -52,6 +52,10 @@ class Runner(JobTest):
         """What the engine shows of the job: {what: text}."""
         return {}
 
+    def submitted(self, job):
+        """The text that was submitted: for a launcher, the job itself."""
+        return (self.jobs / job / "job.yaml").read_text()
+
 
 IN_A_PAUSE = {"restarts": {"most": 1, "first_pause": "1h", "longest_pause": "1h"}}
 
@@ -108,6 +112,9 @@ class Slurm(Runner):
         commands = {"script": ["write", "batch_script", number, "-"], "job": ["show", "job", "-d", number],
                     "steps": ["show", "step"]}
         return {what: self.hosts.run(["scontrol", *words]).stdout for what, words in commands.items()}
+
+    def submitted(self, job):
+        return self.shown(job)["script"]
 
 
 class Mpirun(Ssh):

@@ -13,7 +13,7 @@ sys.path[:0] = [str(TESTS / "jobs"), str(TESTS / "engines")]
 import jobs
 import slurm_cluster
 from capabilities import shows
-from jobs import LONG, JobTest, role, shell, wait_until
+from jobs import LONG, PATIENCE, JobTest, role, shell, wait_until
 from slurm_cluster import SlurmCluster
 
 STOPPING = pathlib.Path(sys.argv[2]).resolve()
@@ -21,6 +21,7 @@ SLURM = ("--to", "slurm")
 PREEMPTION = {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}
 # Jobs of the partition `main` preempt those of these two.
 PREEMPTED = ("requeued PriorityTier=0 GraceTime=2 PreemptMode=REQUEUE", "cancelled PriorityTier=0 GraceTime=2 PreemptMode=CANCEL")
+NOTICES_SOON = {"SlurmdTimeout": "3", "MessageTimeout": "3"}  # that a node is lost
 # In place of srun: the first call starts a program that never answers, instead of an agent.
 SLOW_SRUN = f"""#!/bin/sh
 PATH=${{PATH#*:}}
@@ -29,18 +30,9 @@ exec srun --nodes=1 --ntasks=1 --overlap --mem=0 sh -c 'touch "$1"; exec sleep {
 """
 
 
-class Runner(JobTest):
-    runner = "slurm"
+class SlurmJobTest(JobTest):
     prefix = "it's 50%j $HOME "  # which a shell and Slurm would read otherwise
-
-    @classmethod
-    def setUpClass(cls):
-        cls.hosts = cls.cluster = SlurmCluster(3, settings=PREEMPTION, partitions=PREEMPTED)
-        cls.addClassCleanup(cls.cluster.stop)
-
-    def setUp(self):
-        self.addCleanup(self.cluster.wait_until_idle)
-        super().setUp()
+    cluster = None
 
     def submit_nodes(self, script, nodes=2, **fields):
         """The id of a job with one role."""
@@ -56,6 +48,19 @@ class Runner(JobTest):
 
     def await_engine_state(self, job, state):
         wait_until(lambda: self.status(job)["engine_state"] == state, f"seen by Slurm: {state}")
+
+
+class Runner(SlurmJobTest):
+    runner = "slurm"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = cls.cluster = SlurmCluster(3, settings=PREEMPTION, partitions=PREEMPTED)
+        cls.addClassCleanup(cls.cluster.stop)
+
+    def setUp(self):
+        self.addCleanup(self.cluster.wait_until_idle)
+        super().setUp()
 
     def has_ended_without_the_wait(self, job, state):
         """Slurm lets a requeued job wait for two minutes after the end of its last process, because the nodes refuse
@@ -210,6 +215,68 @@ class Runner(JobTest):
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("Invalid partition name specified (see `sinfo`", run.stderr)
         self.assertEqual(list(self.jobs.iterdir()), [])
+
+
+class LostNodes(SlurmJobTest):
+    """Each node is a host of its own, which can be lost. The launcher runs on node1."""
+
+    def setUp(self):
+        self.hosts = self.cluster = SlurmCluster(3, own_hosts=True, settings=NOTICES_SOON)
+        self.addCleanup(self.cluster.stop)
+        super().setUp()
+
+    def submit_with_gates(self, nodes, **fields):
+        """A job with a gate for each attempt: gate-0, gate-1, ... The first two attempts fail at their gates."""
+        return self.submit_nodes('echo "attempt $PEAL_ATTEMPT on $SLURMD_NODENAME"; '
+                                 'until [ -e "$GATE$PEAL_ATTEMPT" ]; do sleep 0.05; done; exit $((PEAL_ATTEMPT < 2))',
+                                 nodes, env={"GATE": str(self.path("gate-"))}, grace="1s", **fields)
+
+    def await_attempt(self, job, number, *nodes):
+        """Until the attempt runs on these nodes."""
+        lines = [f"[w-{index}] attempt {number} on {node}" for index, node in enumerate(nodes)]
+        wait_until(lambda: sorted(self.logs(job).splitlines()) == lines, lambda: f"the logs {lines}: {self.logs(job)}")
+        self.assertEqual([node["host"] for node in self.await_state(job, "running")["nodes"]], list(nodes))
+
+    def assert_lost(self, status, attempt):
+        self.assertEqual(status["failed_attempt"]["attempt"], attempt)
+        self.assertRegex(status["failed_attempt"]["failure"], r"^rank 1 \(w 1 on node2\) was lost: ")
+
+    def nodes_of_slurm(self, job):
+        return re.search(r" NodeList=(\S+)", self.of_slurm("scontrol", "show", "job", "--oneliner", self.number(job)))[1]
+
+    def test_a_job_goes_on_inside_its_allocation_after_a_node_is_lost(self):
+        job = self.submit_with_gates("2:3", restarts=2)
+        self.await_attempt(job, 0, "node1", "node2", "node3")
+        self.cluster.cut("node2")
+        self.await_attempt(job, 1, "node1", "node3")
+        status = self.status(job)
+        self.assert_lost(status, attempt=0)
+        self.assertEqual(status["engine_state"], "RUNNING")
+        wait_until(lambda: self.nodes_of_slurm(job) == "node[1,3]", "noticed by Slurm: the loss of node2")
+        self.open_gate("gate-1")
+        self.await_attempt(job, 2, "node1", "node3")
+        self.assertEqual(self.status(job)["failed_attempt"]["attempt"], 1)
+        self.open_gate("gate-2")
+        self.assertEqual(self.end_of(job)["exit_code"], 0)
+        self.await_engine_state(job, "COMPLETED")
+        self.assertRegex(self.peal("status", job).stdout, r"(?m)^restarts +2$")
+        self.assertEqual(self.logs(job, "--attempt", 0, "--rank", 1), "[w-1] attempt 0 on node2\n")
+        self.assert_no_process()
+
+    def test_a_job_that_needs_the_lost_node_waits_for_it_and_ends_with_its_name(self):
+        job = self.submit_with_gates(3, restarts=2, start_timeout="20s")
+        self.await_attempt(job, 0, "node1", "node2", "node3")
+        self.cluster.kill_all("node2")
+        waits = "the job waits for hosts: there is room for 2 ranks, and it needs 3: node2: "
+        status = wait_until(lambda: (seen := self.status(job))["reason"].startswith(waits) and seen, "waiting for node2")
+        self.assertEqual(status["state"], "preparing")
+        self.assert_lost(status, attempt=0)
+        status = wait_until(lambda: (seen := self.status(job))["state"] == "failed" and seen, "failed", patience=3 * PATIENCE)
+        self.assertEqual((status["cause"], status["exit_code"]), ("host_lost", 137), status)
+        self.assertRegex(status["first_failure"], r"^rank 1 \(w 1 on node2\) was lost: ")
+        self.assertIn("the job ends: there is room for 2 ranks, and the job needs 3, for 20 s: node2: ", status["reason"])
+        self.assertEqual(len(self.logs(job, "--attempt", 0).splitlines()), 3)
+        self.assert_no_process()
 
 
 if __name__ == "__main__":

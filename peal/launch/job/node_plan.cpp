@@ -88,11 +88,15 @@ Error too_few(const Job& job,
                            place(job, counts, hosts).size()));
 }
 
+std::span<const JobHost> without_spare(const Job& job, std::span<const JobHost> hosts) {
+  const std::size_t spare = std::min(static_cast<std::size_t>(job.spare_nodes), hosts.size());
+  return hosts.first(hosts.size() - spare);
+}
+
 }  // namespace
 
 std::vector<PlannedNode> plan_nodes(const Job& job, std::span<const JobHost> hosts) {
-  const std::size_t spare = std::min(static_cast<std::size_t>(job.spare_nodes), hosts.size());
-  const std::span<const JobHost> usable = hosts.first(hosts.size() - spare);
+  const std::span<const JobHost> usable = without_spare(job, hosts);
   const Counts least = counts_with(job, 0);
   if (!fits(job, least, usable)) throw too_few(job, least, usable, hosts.size());
   int fitting = 0;
@@ -102,6 +106,17 @@ std::vector<PlannedNode> plan_nodes(const Job& job, std::span<const JobHost> hos
     (fits(job, counts_with(job, middle), usable) ? fitting : too_many) = middle;
   }
   return place(job, counts_with(job, fitting), usable);
+}
+
+int ranks_with_room(const Job& job, std::span<const JobHost> hosts) {
+  const std::span<const JobHost> usable = without_spare(job, hosts);
+  const Counts least = counts_with(job, 0);
+  const bool is_enough = fits(job, least, usable);
+  int ranks = 0;
+  for (const PlannedNode& node : is_enough ? plan_nodes(job, hosts) : place(job, least, usable)) {
+    ranks += job.roles[node.role].ranks_per_node;
+  }
+  return ranks;
 }
 
 }  // namespace peal::launch

@@ -20,4 +20,7 @@ struct PlannedNode {
 /// The nodes of all roles, in their order. Errors: usage, if there are too few hosts.
 std::vector<PlannedNode> plan_nodes(const Job& job, std::span<const JobHost> hosts);
 
+/// How many ranks of the job have room on the hosts; with too few hosts, fewer than the job needs.
+int ranks_with_room(const Job& job, std::span<const JobHost> hosts);
+
 }  // namespace peal::launch

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "peal/base/testing/error_of.h"
+#include "peal/launch/job/node_plan.h"
 #include "peal/launch/job/read_job.h"
 
 namespace peal::launch {
@@ -111,6 +112,14 @@ TEST(ProcessPlanTest, RolesThatMayGrowTakeTheRoomThatIsThere) {
   EXPECT_THAT(roles(6), ElementsAre("a", "a", "a", "b", "c", "c"));
   EXPECT_EQ(roles(20).size(), 13u);
   EXPECT_THAT(plan_problem(job, {1, 1}), HasSubstr("needs 3 nodes (1 a, 1 b, 1 c)"));
+}
+
+TEST(ProcessPlanTest, TooFewHostsHaveRoomForSomeRanks) {
+  const Job job{.name = "j", .roles = {planned_role("a", {1, 1}, 2), planned_role("b", {2, 3}, 3)}};
+  for (const auto& [hosts, ranks] : {std::pair(0, 0), {1, 2}, {2, 5}, {3, 8}, {4, 11}, {5, 11}}) {
+    EXPECT_EQ(ranks_with_room(job, hosts_with(std::vector(static_cast<std::size_t>(hosts), 1))),
+              ranks);
+  }
 }
 
 TEST(ProcessPlanTest, SpareHostsStayFree) {

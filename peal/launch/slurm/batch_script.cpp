@@ -89,10 +89,13 @@ void add_nodes(const std::vector<Role>& roles, int spare_nodes, std::string& scr
     nodes.least += role.nodes.least;
     nodes.most += role.nodes.most;
   }
-  const bool is_fixed = nodes.least == nodes.most;
-  add(script,
-      is_fixed ? fmt::format("--nodes={}", nodes.least)
-               : fmt::format("--nodes={}-{}", nodes.least, nodes.most));
+  if (nodes.least == nodes.most) {
+    add(script, fmt::format("--nodes={}", nodes.least));
+    add(script, "--ntasks-per-node=1");
+  } else {
+    // With a number of tasks, Slurm would give the job no more than the least nodes.
+    add(script, fmt::format("--nodes={}-{}", nodes.least, nodes.most));
+  }
 }
 
 void add_component(const Job& job, const std::vector<Role>& roles, std::string& script) {
@@ -104,7 +107,6 @@ void add_component(const Job& job, const std::vector<Role>& roles, std::string& 
     add(script, fmt::format("--nice={}", -static_cast<std::int64_t>(job.priority)));
   }
   add_nodes(roles, job.spare_nodes, script);
-  add(script, "--ntasks-per-node=1");
   add(script, fmt::format("--cpus-per-task={}", request.cpus));
   if (request.memory) {
     constexpr std::int64_t kMiB = 1 << 20;

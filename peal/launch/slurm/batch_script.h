@@ -19,7 +19,7 @@ struct ScriptOptions {
 /// command, no variable and no secret of the job: the launcher reads the job from its folder.
 ///   | job | option of sbatch |
 ///   |---|---|
-///   | nodes of the roles, spare_nodes | --nodes, with one task on each node |
+///   | nodes of the roles, spare_nodes | --nodes; of a fixed number also --ntasks-per-node=1 |
 ///   | cpus, else a core for each rank of a node | --cpus-per-task |
 ///   | memory, gpus | --mem, --gpus-per-node |
 ///   | max_run_time | --time |

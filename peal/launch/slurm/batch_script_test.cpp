@@ -41,7 +41,6 @@ TEST(BatchScript, OfAJobWithAllFields) {
 #SBATCH --time=1-02:03:04
 #SBATCH --nice=10
 #SBATCH --nodes=3-5
-#SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=8
 #SBATCH --mem=1M
 #SBATCH --gpus-per-node=2

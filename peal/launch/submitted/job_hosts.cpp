@@ -20,10 +20,11 @@ rendezvous::SlurmAllocation allocation() {
               "peal submit --to slurm");
 }
 
+/// Each node of the job is on a node of its own, however many tasks Slurm counts there.
 std::vector<HostSlots> nodes_of_the_allocation() {
   std::vector<HostSlots> hosts;
   for (const rendezvous::AllocatedNode& node : allocation().nodes) {
-    hosts.push_back({node.name, node.tasks});
+    hosts.push_back({node.name});
   }
   return hosts;
 }

@@ -20,6 +20,7 @@
 #include "peal/launch/containers/engine_client.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
+#include "peal/launch/job/node_plan.h"
 #include "peal/launch/job/rank_variables.h"
 #include "peal/launch/launcher.h"
 #include "peal/launch/outputs.h"
@@ -73,6 +74,7 @@ class JobLauncher final : public AttemptedJob {
 
   AttemptEnd run(const BeginAttempt& attempt, int number) override;
   void tell(const std::string& sentence) override;
+  void wait(const std::string& sentence) override;
   void restart(const std::string& sentence) override;
   void preempted(const std::string& sentence) override;
   int look() override;
@@ -167,11 +169,7 @@ ProcessPlan JobLauncher::plan(std::span<const HostSlots> hosts, const MasterAddr
 }
 
 int JobLauncher::room_for(std::span<const HostSlots> hosts) const {
-  try {
-    return static_cast<int>(plan(hosts, {}).processes.size());
-  } catch (const Error&) {  // too few hosts
-    return 0;
-  }
+  return ranks_with_room(job_, as_job_hosts(hosts));
 }
 
 std::optional<Timeout> JobLauncher::time_left() const {
@@ -187,10 +185,17 @@ int JobLauncher::look() {
 
 void JobLauncher::tell(const std::string& sentence) {
   say(fmt::format("peal: {}\n", sentence));
+  if (end_.first_failure.empty()) {
+    end_.cause = EndCause::kNotStarted;
+    end_.first_failure = sentence;
+  } else {
+    end_.reason += (end_.reason.empty() ? "" : "; ") + sentence;
+  }
+}
+
+void JobLauncher::wait(const std::string& sentence) {
+  say(fmt::format("peal: {}\n", sentence));
   record_.wait(sentence);
-  if (!end_.first_failure.empty()) return;
-  end_.cause = EndCause::kNotStarted;
-  end_.first_failure = sentence;
 }
 
 void JobLauncher::restart(const std::string& sentence) {
@@ -227,13 +232,13 @@ agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {
 
 AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int restarts) {
   const int number = first_attempt_ + restarts;
-  end_ = {};  // of the attempt before
   const ProcessPlan planned = plan(attempt.hosts, {});
   record_.begin(number, planned);
   const NewJobContext made = make_job_context();
   agents::Agents agents(agents_options(made.job.id));
   for (const std::string& host : hosts_of(planned)) agents.add(host, needs_on(host, planned));
   if (const int code = await(agents); code != 0) {
+    end_ = {};  // of the attempt before
     return {.exit_code = code, .may_be_preempted = code == kSignalBase + SIGTERM};
   }
   if (const auto refusal = refusal_of(agents)) return refuse(*refusal, number);
@@ -256,8 +261,11 @@ int JobLauncher::await(agents::Agents& agents) {
 
 AttemptEnd JobLauncher::refuse(const agents::Refusal& refusal, int number) {
   say("peal: " + refusal.text);
+  const AttemptEnd end = agents::end_of(refusal, number);
+  // The failure of the attempt before stays the failure of the job.
+  if (end.next == AfterAttempt::kRetry && !end_.first_failure.empty()) return end;
   end_ = {.cause = EndCause::kNotStarted, .first_failure = as_sentence(refusal.text)};
-  return agents::end_of(refusal, number);
+  return end;
 }
 
 void JobLauncher::say_about(const agents::AgentHost& host) const {
