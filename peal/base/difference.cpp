@@ -22,11 +22,20 @@ double difference(std::string_view a, std::string_view b) {
   return static_cast<double>(row.back()) / static_cast<double>(std::max(a.size(), b.size()));
 }
 
+namespace {
+
+/// The name of an option: all options begin with hyphens, so these say nothing.
+std::string_view without_hyphens(std::string_view word) {
+  return word.substr(std::min(word.find_first_not_of('-'), word.size()));
+}
+
+}  // namespace
+
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known) {
   std::string_view nearest;
   double least = kNearDifference;
   for (const std::string_view other : known) {
-    const double here = difference(word, other);
+    const double here = difference(without_hyphens(word), without_hyphens(other));
     if (here > least || (here == least && !nearest.empty())) continue;
     least = here;
     nearest = other;

@@ -15,8 +15,8 @@ double difference(std::string_view a, std::string_view b);
 /// Up to this difference (half of the letters are the same) a word may be a misspelling of another.
 inline constexpr double kNearDifference = 0.5;
 
-/// The word of `known` that differs least from `word`; empty if all differ by more than
-/// kNearDifference.
+/// The word of `known` that differs least from `word`, not counting hyphens at the beginning; empty
+/// if all differ by more than kNearDifference.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known);
 
 }  // namespace peal

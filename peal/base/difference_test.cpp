@@ -23,6 +23,13 @@ TEST(DifferenceTest, TheDifferenceIsSymmetric) {
   EXPECT_EQ(difference("config", "conf"), difference("conf", "config"));
 }
 
+TEST(DifferenceTest, HyphensBeforeAWordAreNoLikeness) {
+  constexpr std::array<std::string_view, 2> kOptions = {"--help", "--log-dir"};
+  EXPECT_EQ(nearest_word("--lr", kOptions), "");
+  EXPECT_EQ(nearest_word("-log-dir", kOptions), "--log-dir");
+  EXPECT_EQ(nearest_word("--", kOptions), "");
+}
+
 TEST(DifferenceTest, TheNearestWordIsTheFirstOfThoseThatDifferLeast) {
   constexpr std::array<std::string_view, 3> kKnown = {"nodes", "notes", "image"};
   EXPECT_EQ(nearest_word("nods", kKnown), "nodes");

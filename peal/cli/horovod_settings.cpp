@@ -10,6 +10,7 @@
 #include "peal/base/parse_number.h"
 #include "peal/base/printable.h"
 #include "peal/cli/ranks_text.h"
+#include "peal/launch/cores.h"
 #include "peal/system/text_file.h"
 
 namespace peal::cli {
@@ -106,6 +107,14 @@ void add_places(const launch::LaunchOptions& options, std::vector<std::string>& 
     sentences.push_back(
         fmt::format("host {} has {}", block.name, ranks_text(block.first, block.ranks)));
   }
+  if (!options.hosts.empty()) return;
+  const auto cores = static_cast<int>(launch::usable_cores().size());
+  if (options.ranks <= cores) return;
+  sentences.push_back(
+      fmt::format("{} ranks share {} core{}: more ranks than cores make each slower",
+                  options.ranks,
+                  cores,
+                  cores == 1 ? "" : "s"));
 }
 
 }  // namespace

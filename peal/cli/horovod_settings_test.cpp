@@ -1,9 +1,11 @@
 #include "peal/cli/horovod_settings.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "peal/base/testing/error_of.h"
+#include "peal/launch/cores.h"
 #include "peal/system/private_folder.h"
 
 namespace peal::cli {
@@ -11,9 +13,11 @@ namespace {
 
 using launch::Assignment;
 using launch::HostSlots;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 GivenOption given(std::string_view name, std::vector<std::string> values = {"true"}) {
   return {horovod_option(name), std::move(values)};
@@ -98,6 +102,17 @@ TEST(HorovodSettingsTest, VerboseNamesTheRanksOfEachHost) {
   options.hosts = {{"a", 2}, {"b", 2}};
   EXPECT_THAT(notices_of(settings_of({given("--verbose")}), options),
               ElementsAre("host a has ranks 0 to 1", "host b has rank 2"));
+}
+
+TEST(HorovodSettingsTest, VerboseTellsThatRanksOfThisMachineShareCores) {
+  const auto cores = static_cast<int>(launch::usable_cores().size());
+  launch::LaunchOptions options;
+  options.ranks = cores;
+  const HorovodSettings settings = settings_of({given("--verbose")});
+  EXPECT_THAT(notices_of(settings, options), SizeIs(1)) << "only the host and its ranks";
+  options.ranks = cores + 1;
+  EXPECT_THAT(notices_of(settings, options),
+              Contains(HasSubstr(fmt::format("{} ranks share {} core", cores + 1, cores))));
 }
 
 TEST(HorovodSettingsTest, OutputsAreSetAndTwoFoldersOfLogsAreRejected) {

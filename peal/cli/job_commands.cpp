@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <cstdio>
-#include <deque>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -62,6 +62,10 @@ JobCommands::JobCommands(CLI::App& app)
   logs_->add_option("--rank", rank_, "Only this rank")->type_name("N");
   logs_->add_option("--attempt", attempt_, "This attempt, from 0 (the last one)")->type_name("K");
   cancel_->add_option("JOB", ids_, kJobHelp)->required()->type_name("");
+  for (CLI::App* command : {status_, logs_, cancel_}) {
+    command->add_option("--to", to_, "A job that was submitted elsewhere: its runner")
+        ->type_name("kubernetes");
+  }
   for (CLI::App* command : {status_, jobs_}) {
     command->add_flag("--json", as_json_, "Print JSON");
   }
@@ -83,8 +87,12 @@ int JobCommands::run() const {
   return list();
 }
 
+SubmittedJob JobCommands::find(const std::string& text) const {
+  return to_.empty() ? SubmittedJob(text) : SubmittedJob(text, to_);
+}
+
 int JobCommands::show_status() const {
-  const SubmittedJob job(id_);
+  const SubmittedJob job = find(id_);
   const launch::JobStatus status = job.status();
   const auto ended_at = job.ended_at();  // after the status, which may record the end
   const std::string text = as_json_ ? status_json(job.submission(), status, ended_at)
@@ -94,7 +102,7 @@ int JobCommands::show_status() const {
 }
 
 int JobCommands::show_logs() const {
-  const SubmittedJob job(id_);
+  const SubmittedJob job = find(id_);
   launch::LogQuery query{.rank = count_of("--rank", rank_),
                          .attempt = count_of("--attempt", attempt_)};
   if (follows_) query.follow = launch::Follow::kUntilTheEnd;
@@ -104,15 +112,17 @@ int JobCommands::show_logs() const {
 }
 
 int JobCommands::cancel() const {
-  std::deque<SubmittedJob> jobs;  // all are found before the first one is cancelled
-  for (const std::string& text : ids_) jobs.emplace_back(text);
+  std::vector<SubmittedJob> jobs;  // all are found before the first one is cancelled
+  for (const std::string& text : ids_) jobs.push_back(find(text));
   for (const SubmittedJob& job : jobs) {
     const launch::JobStatus status = job.status();
     if (has_ended(status.state)) {
       fmt::print("{} has ended already: {}{}\n",
                  job.id(),
                  name_of(status.state),
-                 job.remove_remains() ? "; its objects are being removed from the cluster" : "");
+                 job.runner().remove_remains(job.id())
+                     ? "; its objects are being removed from the cluster"
+                     : "");
       continue;
     }
     job.cancel();

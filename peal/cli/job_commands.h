@@ -6,6 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "peal/cli/submitted_job.h"
+
 namespace peal::cli {
 
 class JobCommands final {
@@ -20,6 +22,8 @@ class JobCommands final {
   int run() const;
 
  private:
+  /// With --to, by the engine of that runner, otherwise by the records of this machine.
+  SubmittedJob find(const std::string& text) const;
   int show_status() const;
   int show_logs() const;
   int cancel() const;
@@ -31,6 +35,7 @@ class JobCommands final {
   CLI::App* jobs_;
   std::string id_;
   std::vector<std::string> ids_;
+  std::string to_;
   bool as_json_ = false;
   bool follows_ = false;
   std::string rank_;

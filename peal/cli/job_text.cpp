@@ -155,9 +155,11 @@ std::string status_text(const launch::jobs::Submission& submission,
   add_line(text,
            "runner",
            submission.runner + (engine_id.empty() ? "" : fmt::format(" ({})", engine_id)));
-  add_line(text,
-           "submitted",
-           fmt::format("{} on {}", local_time(submission.submitted_at), submission.host));
+  if (!submission.host.empty()) {
+    add_line(text,
+             "submitted",
+             fmt::format("{} on {}", local_time(submission.submitted_at), submission.host));
+  }
   if (ended_at) add_line(text, "ended", local_time(*ended_at));
   for (const launch::jobs::RoleRecord& role : submission.roles) {
     if (role.image.empty()) continue;
@@ -176,6 +178,8 @@ std::string status_json(const launch::jobs::Submission& submission,
                         EndTime ended_at) {
   Json nodes = Json::array();
   for (const launch::NodeStatus& node : status.nodes) nodes.push_back(launch::jobs::json_of(node));
+  const Json submitted_at =
+      submission.host.empty() ? Json() : Json(iso_time(submission.submitted_at));
   Json json = {{"id", status.id},
                {"name", submission.name},
                {"runner", submission.runner},
@@ -187,7 +191,7 @@ std::string status_json(const launch::jobs::Submission& submission,
                {"first_failure", status.first_failure},
                {"last_lines", status.last_lines},
                {"records", status.records},
-               {"submitted_at", iso_time(submission.submitted_at)},
+               {"submitted_at", submitted_at},
                {"ended_at", json_of(ended_at)}};
   add_end(status, json);
   json["failed_rank"] = status.failed_rank ? Json(*status.failed_rank) : Json();

@@ -46,7 +46,12 @@ int wrong_arguments(const CLI::App& app,
   if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
     const std::string name = chosen.front()->get_name();
     const std::string program = name == "run" ? wording.program : "peal " + name;
-    say(fmt::format("peal: {}\nSee {} --help\n", error.what(), program));
+    const bool lacks_job = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+                           chosen.front()->get_option_no_throw("JOB") != nullptr;
+    say(fmt::format("peal: {}{}\nSee {} --help\n",
+                    error.what(),
+                    lacks_job ? "; peal jobs lists the ids" : "",
+                    program));
     return kUsage;
   }
   std::vector<std::string> commands;

@@ -27,7 +27,9 @@ constexpr std::array kRefused = {
     MpirunOption{"--map-by",
                  "ranks fill the hosts in their order: give the slots, as in -H h1:2,h2:2"},
     MpirunOption{"--rank-by", "the ranks of a host are always consecutive: remove the option"},
-    MpirunOption{"-N,--npernode", "give the slots of each host, as in -H h1:2,h2:2, without -n"},
+    MpirunOption{"-N,--npernode,--ppn",
+                 "give the slots of each host, as in -H h1:2,h2:2, without -n"},
+    MpirunOption{"--mca", "the ranks connect without Open MPI: remove the option"},
     MpirunOption{"--wdir,--wd",
                  "ranks start in the current folder: change to the other folder first"},
 };

@@ -131,6 +131,9 @@ TEST(RunArgumentsTest, OptionsOfMpirunAreKnown) {
       {{"--rank-by", "slot"}, "--rank-by is an option of mpirun: the ranks of a host"},
       {{"-N", "2"}, "-N is an option of mpirun: give the slots of each host"},
       {{"--npernode", "2"}, "-N is an option of mpirun: give the slots of each host"},
+      {{"-ppn", "2"}, "-N is an option of mpirun: give the slots of each host"},
+      {{"--mca", "btl"}, "--mca is an option of mpirun: the ranks connect without Open MPI"},
+      {{"--nodes", "2", "-H", "a,b"}, "leave out --nodes, and give the ranks of each host"},
       {{"-wdir", "/tmp"}, "--wdir is an option of mpirun: ranks start in the current folder"},
   };
   for (const auto& [options, text] : refused) {
@@ -138,6 +141,10 @@ TEST(RunArgumentsTest, OptionsOfMpirunAreKnown) {
     EXPECT_EQ(ended.status, 2) << options.front();
     EXPECT_THAT(ended.err, HasSubstr(text));
   }
+  const Ended several = run_program({"run", "-np", "1", "true", ":", "-np", "1", "true"});
+  EXPECT_EQ(several.status, 2);
+  EXPECT_THAT(several.err, HasSubstr("`:` begins another program for mpirun"));
+  EXPECT_EQ(run_program({"run", "-np", "1", "true", ":"}).status, 0) << "an argument";
 }
 
 TEST(RunArgumentsTest, TheGraceHasTwoNames) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "peal/cli/mpirun_options.h"
 #include "peal/cli/rank_count.h"
 #include "peal/cli/ranks_text.h"
+#include "peal/cli/spelling.h"
 #include "peal/config/environment.h"
 #include "peal/launch/containers/engine_client.h"
 #include "peal/launch/own_host.h"
@@ -190,12 +192,22 @@ void RunCommand::add_engine_options() {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+/// mpirun starts several programs by `-np 1 ./a : -np 2 ./b`.
+void refuse_other_programs(const std::vector<std::string>& command) {
+  const auto colon = std::ranges::find(command, ":");
+  if (colon == command.end() || colon + 1 == command.end() || !is_rank_count(*(colon + 1))) return;
+  throw Error(ErrorKind::kUsage,
+              "`:` begins another program for mpirun: peal run starts one program, and a job file "
+              "starts several as roles (peal submit)");
+}
+
 void RunCommand::take_command(std::vector<std::string>& arguments) {
   const std::size_t i = spell_leading_options(*run_, options_.wording, arguments);
   if (i == arguments.size()) return;
   const bool marked = arguments[i] == "--";
   const auto command = arguments.begin() + static_cast<std::ptrdiff_t>(i);
   options_.command = {command + (marked ? 1 : 0), arguments.end()};
+  if (!marked) refuse_other_programs(options_.command);
   arguments.erase(command, arguments.end());
 }
 
@@ -219,6 +231,13 @@ void set_node(const TorchrunValues& given,
               bool is_elastic,
               launch::LaunchOptions& options) {
   const rendezvous::NodeOptions node = node_options_of(given);
+  if (!options.hosts.empty() && node.nodes.value_or(1) > 1 && !node.node) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--nodes {} means one launcher on each node, and with a list of hosts "
+                            "one launcher starts all ranks: leave out --nodes, and give the ranks "
+                            "of each host, as in -H h1:2,h2:2",
+                            *node.nodes));
+  }
   const bool has_hosts = !options.hosts.empty() || settings.has("--host-discovery-script");
   const Environment environment = has_hosts ? fixed_environment({}) : process_environment();
   const rendezvous::Process process{.user = ::getuid(), .parent = ::getppid()};
@@ -304,8 +323,13 @@ launch::AttemptRules attempts_of(const TorchrunValues& torchrun,
 std::vector<std::string> all_notices(const TorchrunValues& torchrun,
                                      const HorovodSettings& settings,
                                      const launch::LaunchOptions& options,
-                                     const launch::AttemptRules& attempts) {
+                                     const launch::AttemptRules& attempts,
+                                     bool is_elastic) {
   std::vector<std::string> notices = notices_of(settings, options, attempts);
+  if (is_elastic && options.node.port != 0) {
+    notices.emplace_back(
+        "the port is not used: in an elastic job, the ranks of each round meet at a free port");
+  }
   const std::vector<std::string> of_torchrun = notices_of(torchrun);
   notices.insert(notices.end(), of_torchrun.begin(), of_torchrun.end());
   add_node_notice(options, notices);
@@ -352,7 +376,7 @@ RunRequest RunCommand::request() const {
   }
   request.attempts = attempts_of(torchrun, settings, options, elastic.has_value());
   if (elastic) check(*elastic);
-  request.notices = all_notices(torchrun, settings, options, request.attempts);
+  request.notices = all_notices(torchrun, settings, options, request.attempts, elastic.has_value());
   request.options = std::move(options);
   request.elastic = std::move(elastic);
   return request;

@@ -89,7 +89,7 @@ launch::AttemptEnd ElasticJob::run(const launch::BeginAttempt& /*attempt*/, int 
 int run(const RunRequest& request) {
   const launch::LaunchOptions& options = request.options;
   const launch::Variables inherited = launch::without_those_of_a_rank(launch::process_variables());
-  for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
+  say_notices(request.notices);
   const launch::Variables given = given_variables(request, inherited);
   say(warn_of_unknown(given));
   if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));

@@ -142,7 +142,10 @@ launch::Job placed(const SubmitRequest& request, const std::filesystem::path& he
   return job;
 }
 
-std::vector<std::string> unused_fields(const launch::Job& job, const std::string& runner) {
+std::vector<std::string> unused_fields(const SubmitRequest& request) {
+  const launch::Job& job = request.job;
+  const std::string& runner = request.to;
+  if (request.is_train_job) return launch::kubernetes::fields_unused_by_train_job(job);
   if (runner == "kubernetes") return launch::kubernetes::unused_fields(job);
   if (runner == "slurm") return launch::slurm::unused_fields(job);
   auto sentences = launch::submitted::unused_fields(job, runner);
@@ -174,21 +177,17 @@ std::string printed_script(const SubmitRequest& request) {
       {.id = id, .peal = own_path(), .folder = (launch::jobs::jobs_directory() / id).string()});
 }
 
-void tell_unused_fields(const SubmitRequest& request) {
-  for (const std::string& sentence : unused_fields(request.job, request.to)) {
-    say(fmt::format("peal: {}\n", sentence));
-  }
-}
-
 }  // namespace
 
-void check_job(const SubmitRequest& request) {
+std::vector<std::string> check_job(const SubmitRequest& request) {
+  std::vector<std::string> notices;
   if (!request.to.empty()) {
     check_options_of_runner(request);
     check_job_for(request);
-    tell_unused_fields(request);
+    notices = unused_fields(request);
   }
   placed(request, std::filesystem::current_path());
+  return notices;
 }
 
 std::string printed(const SubmitRequest& request) {
@@ -206,7 +205,7 @@ int submit(const SubmitRequest& request) {
                         .runner_options = runner_options(request),
                         .directory = here,
                         .command_line = launch::jobs::without_secrets(request.command_line)};
-  tell_unused_fields(request);
+  say_notices(unused_fields(request));
   const auto runner = make_runner(submission);
   const launch::Job job = placed(request, here);
   const JobFolder folder =

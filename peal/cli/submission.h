@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "peal/cli/submit_command.h"
 
@@ -15,10 +16,10 @@ namespace peal::cli {
 int submit(const SubmitRequest& request);
 
 /// Rejects a job that `submit` would reject before it asks the engine: fields that the runner does
-/// not support, files and folders of this machine that do not exist. Writes the fields that the
-/// runner does not use to stderr. Without --to, looks only at files.
+/// not support, files and folders of this machine that do not exist. Returns a sentence for
+/// each field that the runner does not use. Without --to, looks only at files.
 /// Errors: usage.
-void check_job(const SubmitRequest& request);
+std::vector<std::string> check_job(const SubmitRequest& request);
 
 /// For --print: what the runner gets, with an example of an id, and without secrets: the manifests
 /// for Kubernetes, the job in peal's own form for the other runners and without --to.

@@ -166,6 +166,14 @@ void check_runner(const std::string& name) {
                                             nearest));
 }
 
+void refuse_rank_count(const std::string& argument) {
+  if (!is_rank_count(argument) && argument != "--nodes" && argument != "--nnodes") return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}: the job itself gives these numbers: nodes and ranks_per_node of its "
+                          "roles in peal's own form (--print shows it), or gcloud's flags",
+                          printable(argument)));
+}
+
 /// A host for each node that the job may have, and for each spare node.
 std::vector<launch::JobHost> example_hosts(const launch::Job& job) {
   std::vector<launch::JobHost> hosts;
@@ -252,6 +260,7 @@ void SubmitCommand::take_program_arguments(std::vector<std::string>& arguments) 
   const std::vector<std::string_view> known(names.begin(), names.end());
   std::vector<std::string> spelled;
   for (const std::string& argument : arguments) {
+    refuse_rank_count(argument);
     if (!argument.starts_with("--")) {
       spelled.push_back(argument);
       continue;
@@ -311,9 +320,9 @@ SubmitRequest SubmitCommand::request() const {
 }
 
 int run(const SubmitRequest& request) {
-  for (const std::string& notice : request.notices) say(fmt::format("peal: {}\n", notice));
+  say_notices(request.notices);
   if (request.print) std::fputs(printed(request).c_str(), stdout);
-  if (request.dry_run) check_job(request);
+  if (request.dry_run) say_notices(check_job(request));
   if (request.dry_run) std::fputs(plan_text(request).c_str(), stdout);
   if (request.print || request.dry_run) return 0;
   return submit(request);

@@ -179,6 +179,9 @@ TEST_F(SubmitCommandTest, MistakesAreExplained) {
   EXPECT_THAT(error({job, "--worker-cout", "2"}),
               HasSubstr("there is no option --worker-cout; did you mean --worker-count?"));
   EXPECT_THAT(error({job, "--worker-count", "2", "--print"}), HasSubstr("peal's own form"));
+  for (const char* const count : {"-n", "-np", "--nproc-per-node=2", "--nodes"}) {
+    EXPECT_THAT(error({job, count, "2"}), HasSubstr("nodes and ranks_per_node of its roles"));
+  }
   EXPECT_THAT(error({job, "--to", "slrum", "--print"}), HasSubstr("did you mean slurm?"));
   EXPECT_THAT(error({job, "-H", "a:x", "--dry-run"}), HasSubstr("-H: "));
   EXPECT_THAT(error({job, "-H", "a", "--hostfile", "b"}), HasSubstr("give one of them"));

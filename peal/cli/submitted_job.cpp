@@ -5,42 +5,67 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/base/printable.h"
 #include "peal/cli/job_runner.h"
 #include "peal/launch/jobs/job_status.h"
 
 namespace peal::cli {
+namespace {
+
+/// What the engine of `runner` knows about a job that was submitted elsewhere.
+launch::jobs::Submission submission_of(std::string_view id, std::string_view runner) {
+  if (runner != "kubernetes") {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("--to {}: only kubernetes finds a job that was submitted elsewhere; for "
+                    "other runners, PEAL_JOBS_DIR names the folder of its records",
+                    quoted_beginning(runner)));
+  }
+  launch::jobs::Submission submission{.id = std::string(id),
+                                      .name = std::string(id),
+                                      .runner = std::string(runner),
+                                      .engine_id = std::string(id)};
+  for (const launch::NodeStatus& node : make_runner(submission)->status(submission.id).nodes) {
+    const bool is_next = submission.roles.empty() || submission.roles.back().name != node.role;
+    if (is_next) submission.roles.push_back({.name = node.role, .nodes = 0});
+    ++submission.roles.back().nodes;
+  }
+  return submission;
+}
+
+}  // namespace
 
 SubmittedJob::SubmittedJob(std::string_view text)
     : folder_(launch::jobs::find_job_folder(launch::jobs::jobs_directory(), text)),
-      submission_(read_submission(folder_)),
+      submission_(read_submission(*folder_)),
       runner_(make_runner(submission_)) {}
 
+SubmittedJob::SubmittedJob(std::string_view id, std::string_view runner)
+    : submission_(submission_of(id, runner)), runner_(make_runner(submission_)) {}
+
 launch::JobStatus SubmittedJob::status() const {
+  if (!folder_) return runner_->status(id());
   // Slurm may know more about the end than the launcher.
-  if (submission_.runner != "slurm" && read_end(folder_)) return status_of(folder_);
+  if (submission_.runner != "slurm" && read_end(*folder_)) return status_of(*folder_);
   launch::JobStatus status = status_of_the_runner();
   const bool is_over =
       has_ended(status.state) &&
       std::ranges::all_of(status.nodes, launch::has_ended, &launch::NodeStatus::state);
-  if (!submission_.launcher && is_over && !read_end(folder_)) {
-    write(folder_, launch::jobs::end_of(status, launch::jobs::wall_time_now()));
+  if (!submission_.launcher && is_over && !read_end(*folder_)) {
+    write(*folder_, launch::jobs::end_of(status, launch::jobs::wall_time_now()));
   }
   return status;
 }
 
 std::optional<launch::jobs::WallTime> SubmittedJob::ended_at() const {
-  const auto end = read_end(folder_);
+  if (!folder_) return std::nullopt;
+  const auto end = read_end(*folder_);
   return end ? std::optional(end->ended_at) : std::nullopt;
 }
 
 void SubmittedJob::cancel() const {
-  ask_to_cancel(folder_);
+  if (folder_) ask_to_cancel(*folder_);
   runner_->cancel(id());
-}
-
-bool SubmittedJob::remove_remains() const {
-  if (submission_.runner != "kubernetes") return false;
-  return runner_->cancel(id()) == launch::CancelResult::kCancelled;
 }
 
 /// An engine may have removed all traces of a job: Kubernetes does when the job is cancelled.
@@ -50,7 +75,7 @@ launch::JobStatus SubmittedJob::status_of_the_runner() const {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUsage) throw;
     launch::JobStatus status{.id = id(), .reason = std::string(error.message())};
-    if (const auto request = read_cancel_request(folder_)) {
+    if (const auto request = read_cancel_request(*folder_)) {
       status.state = launch::JobState::kCancelled;
       status.reason = fmt::format("{} has cancelled it on {}", request->user, request->host);
     }

@@ -1,4 +1,4 @@
-// A job that was submitted, found by the beginning of its id: its records and its runner.
+// A job that was submitted: its runner, and its records if this machine has them.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,14 @@ namespace peal::cli {
 
 class SubmittedJob final {
  public:
+  /// Found by its records here, by the beginning of its id.
   /// Errors: usage (no such job, or several), resource (its records are damaged).
   explicit SubmittedJob(std::string_view text);
+  /// Found by the engine of `runner` (only "kubernetes"), by its whole id: no records are needed.
+  /// Errors: usage (another runner, no such job), resource (the engine does not answer).
+  SubmittedJob(std::string_view id, std::string_view runner);
 
-  std::string id() const { return folder_.id(); }
+  const std::string& id() const { return submission_.id; }
   const launch::jobs::Submission& submission() const { return submission_; }
   launch::Runner& runner() const { return *runner_; }
 
@@ -27,16 +31,13 @@ class SubmittedJob final {
   std::optional<launch::jobs::WallTime> ended_at() const;
   /// Asks the job to end. May be repeated. Errors: resource.
   void cancel() const;
-  /// Removes what the engine keeps of a job that has ended, such as the objects in Kubernetes.
-  /// Returns whether the engine still kept something. Errors: resource.
-  bool remove_remains() const;
 
  private:
   launch::JobStatus status_of_the_runner() const;
 
-  const launch::jobs::JobFolder folder_;
-  const launch::jobs::Submission submission_;
-  const std::unique_ptr<launch::Runner> runner_;
+  std::optional<launch::jobs::JobFolder> folder_;  // nothing: submitted elsewhere
+  launch::jobs::Submission submission_;
+  std::unique_ptr<launch::Runner> runner_;
 };
 
 }  // namespace peal::cli

@@ -59,10 +59,12 @@ int await_preemption(AttemptedJob& job, const AttemptRules& rules) {
 
 AttemptEnd end_of(const LaunchReport& report) {
   AttemptEnd end{.exit_code = exit_code(report)};
-  const bool was_ended = report.signal != 0 || report.time_limit || report.was_cancelled ||
-                         report.output_closed || handled_signal(report) != 0;
+  const bool was_ended = report.signal != 0 || report.late_signal != 0 || report.time_limit ||
+                         report.was_cancelled || report.output_closed ||
+                         handled_signal(report) != 0;
   if (end.exit_code != 0 && !was_ended && !report.start_failure) end.next = AfterAttempt::kRestart;
-  end.may_be_preempted = report.signal == SIGTERM;
+  end.may_be_preempted =
+      report.signal == SIGTERM || (report.late_signal == SIGTERM && end.exit_code != 0);
   for (const ProcessEnd& process : report.ends) {
     if (!process.lost.empty()) end.lost.emplace_back(process.host, process.lost);
   }
@@ -81,7 +83,9 @@ int run_attempts(AttemptState state,
     const auto decision = next_attempt(Clock::now(), state, rules, room);
     if (const auto* pause = std::get_if<Pause>(&decision)) {
       if (!pause->why.empty()) job.wait(pause->why);
-      if (const int code = pause_until(pause->until, look); code != 0) return code;
+      const int code = pause_until(pause->until, look);
+      if (code == kSignalBase + SIGTERM && job.is_preempted()) return await_preemption(job, rules);
+      if (code != 0) return code;
       continue;
     }
     if (const auto* end = std::get_if<GiveUp>(&decision)) {

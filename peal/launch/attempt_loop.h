@@ -26,8 +26,8 @@ struct AttemptEnd {
   int exit_code = 0;
   AfterAttempt next = AfterAttempt::kEnd;
   std::vector<std::pair<std::string, std::string>> lost{};  // hosts, and why
-  /// SIGTERM has ended the launcher, a signal has ended an agent, or hosts cannot be used: Slurm
-  /// may have caused each of these.
+  /// The launcher got SIGTERM, a signal has ended an agent, or hosts cannot be used: Slurm may have
+  /// caused each of these.
   bool may_be_preempted = false;
 };
 

@@ -146,11 +146,32 @@ TEST(AttemptLoopTest, AJobThatSlurmDoesNotPreemptStartsAgain) {
   EXPECT_EQ(job.asked, 1) << "only after the attempt that Slurm may have ended";
 }
 
-TEST(AttemptLoopTest, SlurmMayHaveSentTheSigtermThatEndedTheLauncher) {
+TEST(AttemptLoopTest, AJobThatIsPreemptedDuringAPauseWaits) {
+  FakeJob job({failure(7)});
+  job.signal_of_look = SIGTERM;
+  EXPECT_EQ(run_here(job), 128 + SIGTERM);
+  EXPECT_EQ(job.asked, 1) << "Slurm does not preempt it";
+  job.asked = 0;
+  job.times_preempted = 1;
+  EXPECT_EQ(run_here(job), 128 + SIGTERM);
+  EXPECT_THAT(job.told, testing::Contains(HasSubstr("Slurm preempts the job")));
+}
+
+TEST(AttemptLoopTest, SlurmMayHaveSentTheSigtermThatTheLauncherGot) {
+  for (int LaunchReport::*signal : {&LaunchReport::signal, &LaunchReport::late_signal}) {
+    LaunchReport report;
+    report.ends.push_back({.rank = 0, .status = 3 << 8});
+    report.*signal = SIGTERM;
+    EXPECT_TRUE(end_of(report).may_be_preempted);
+    report.*signal = SIGINT;
+    EXPECT_FALSE(end_of(report).may_be_preempted);
+  }
+}
+
+TEST(AttemptLoopTest, AJobThatHasSucceededDoesNotWaitForThePreemption) {
   LaunchReport report;
-  report.signal = SIGTERM;
-  EXPECT_TRUE(end_of(report).may_be_preempted);
-  report.signal = SIGINT;
+  report.ends.push_back({.rank = 0, .status = 0});
+  report.late_signal = SIGTERM;
   EXPECT_FALSE(end_of(report).may_be_preempted);
 }
 
@@ -163,6 +184,7 @@ TEST(AttemptLoopTest, OnlyFailuresOfTheProgramMayBeFollowedByARestart) {
   };
   EXPECT_EQ(next_after([](auto&) {}), AfterAttempt::kRestart);
   EXPECT_EQ(next_after([](auto& report) { report.signal = SIGTERM; }), AfterAttempt::kEnd);
+  EXPECT_EQ(next_after([](auto& report) { report.late_signal = SIGTERM; }), AfterAttempt::kEnd);
   EXPECT_EQ(next_after([](auto& report) { report.was_cancelled = true; }), AfterAttempt::kEnd);
   EXPECT_EQ(next_after([](auto& report) { report.time_limit = Timeout(1); }), AfterAttempt::kEnd);
   EXPECT_EQ(next_after([](auto& report) { report.output_closed = true; }), AfterAttempt::kEnd);

@@ -64,12 +64,20 @@ HostSlots parse_host(std::string_view text, const SlotRule& rule) {
   if (!is_bracketed && rest.find(':', 1) != std::string_view::npos) {
     throw wrong_host(text, "an IPv6 address needs brackets, as in [::1]:2");
   }
+  if (!is_bracketed && name.find('@') != name.npos) {
+    throw wrong_host(text, "the user of a host is set in ~/.ssh/config; here is only its name");
+  }
   if (!is_bracketed && !is_name(name, ".-_")) {
     throw wrong_host(text, "it is not the name of a host; hosts are written as in h1:2,h2:2");
   }
   if (rest.empty()) return {std::string(name), rule.by_default};
   if (!rest.starts_with(':')) throw wrong_host(text, "an IPv6 address is written as in [::1]:2");
   return {std::string(name), parse_slots(rest.substr(1), text, rule)};
+}
+
+/// Open MPI's upper limit for the ranks of a host has no effect here.
+bool limits_slots(std::string_view setting) {
+  return setting.starts_with("max_slots=") || setting.starts_with("max-slots=");
 }
 
 /// "host slots=N", or the forms of parse_host.
@@ -84,7 +92,11 @@ HostSlots parse_line(std::string_view line, const SlotRule& rule) {
   if (!rest.starts_with(kSlots) || has_number) {
     throw wrong_host(line, "a line has the form host, host:2 or host slots=2");
   }
-  host.slots = parse_slots(rest.substr(kSlots.size()), line, rule);
+  const auto end = rest.find_first_of(kBlanks);
+  if (end != rest.npos && !limits_slots(trimmed(rest.substr(end)))) {
+    throw wrong_host(line, "a line has the form host, host:2 or host slots=2");
+  }
+  host.slots = parse_slots(rest.substr(kSlots.size(), end - kSlots.size()), line, rule);
   return host;
 }
 

@@ -52,7 +52,7 @@ TEST(HostListTest, AFileMayHaveCommentsBlankLinesAndAllForms) {
                              "a slots=4   # with GPUs\n"
                              "  b:2\r\n"
                              "\tc\n"
-                             "[::1] slots=3\n"
+                             "[::1] slots=3 max_slots=8\n"
                              "[::2]:2\n"
                              "a"),
               ElementsAre(HostSlots{"a", 5},
@@ -66,7 +66,8 @@ TEST(HostListTest, AWrongLineOfAFileIsNamed) {
   for (const auto& [text, problem] : std::vector<std::pair<std::string, std::string>>{
            {"a\nb slots\n", "line 2, \"b slots\": a line has the form"},
            {"a slots=x", "line 1, \"a slots=x\": the number of slots"},
-           {"a slots=2 b", "line 1, \"a slots=2 b\": the number of slots"},
+           {"a slots=2 b", "line 1, \"a slots=2 b\": a line has the form"},
+           {"root@a", "the user of a host is set in ~/.ssh/config"},
            {"a:2 slots=2", "a line has the form host, host:2 or host slots=2"},
            {"\n\n::1 slots=2", "line 3, \"::1\": an IPv6 address needs brackets"},
            {"", "the file names no host"},

@@ -123,8 +123,9 @@ Launch::Launch(const LaunchOptions& options,
 
 LaunchReport Launch::run() {
   while (!is_over()) wait_and_handle();
-  const auto& [signal, cut_short, guard_lost, survivors] = supervisor_.intervention();
+  const auto& [signal, late_signal, cut_short, guard_lost, survivors] = supervisor_.intervention();
   report_.signal = signal;
+  report_.late_signal = late_signal;
   report_.cut_short = cut_short;
   report_.guard_lost = guard_lost;
   report_.survivors = survivors;

@@ -130,6 +130,10 @@ class Runner {
 
   /// Asks the job to end, in any state, and returns at once. May be repeated.
   virtual CancelResult cancel(const std::string& id) = 0;
+
+  /// Removes what the engine keeps of a job that has ended, such as objects in a cluster. Returns
+  /// whether there was something.
+  virtual bool remove_remains(const std::string& /*id*/) { return false; }
 };
 
 }  // namespace peal::launch

@@ -43,6 +43,7 @@ class Supervisor final {
   /// Events from outside the job that ended it.
   struct Intervention {
     int signal = 0;           // the signal that ended the job; 0: none
+    int late_signal = 0;      // a signal that came when the job was ending by itself; 0: none
     int cut_short = 0;        // the signal that cut the grace short; 0: none
     bool guard_lost = false;  // the guard was killed, and the processes with it
     int survivors = 0;        // processes that SIGKILL did not end

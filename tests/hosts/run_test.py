@@ -79,6 +79,17 @@ class Runs(TestOfHosts):
             f"[node2:2] node2 2/5 0/2 1 {address}", f"[node2:3] node2 3/5 1/2 1 {address}",
             f"[node3:4] node3 4/5 0/1 2 {address}"])
 
+    def test_the_ranks_meet_at_the_port_and_the_address_of_the_user(self):
+        """A firewall may let one port through."""
+        address = self.hosts.address("node1")
+        for place, meets in (["--master-port", "22222"], f"{address}:22222"), \
+                            (["--rdzv-endpoint", "node1:22223"], "node1:22223"):
+            run = self.peal("--no-prefix", "-n", "2", "-H", "node1,node2", *place, "sh", "-c",
+                            "echo $MASTER_ADDR:$MASTER_PORT")
+            self.assertEqual((run.returncode, run.stdout), (0, f"{meets}\n" * 2), run.stderr)
+        run = self.peal("-n", "2", "-H", "node1,node2", "--master-port", "22222", FIRST)
+        self.assertEqual(run.returncode, 0, run.stderr)
+
     def test_ranks_of_all_hosts_make_a_group(self):
         run = self.peal("-n", "6", "-H", "node1:2,node2:2,node3:2", FIRST)
         self.assertEqual((run.returncode, run.stderr), (0, ""))

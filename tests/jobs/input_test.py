@@ -107,7 +107,7 @@ class Input(JobTest):
     def test_commands_without_a_job(self):
         for command in ("status", "logs", "cancel"):
             with self.subTest(command):
-                self.assert_refused("JOB is required", command)
+                self.assert_refused("JOB is required; peal jobs lists the ids", command)
 
 
 class Failures(JobTest):

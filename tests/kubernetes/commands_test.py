@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
 import cluster
@@ -43,6 +44,24 @@ class Commands(Cluster):
 
     def objects(self, job):
         return self.cluster.kubectl("get", "jobs,pods,services,secrets", "-l", f"peal.job={job}", "-o", "name")
+
+    def test_a_job_is_known_to_other_machines_by_its_id(self):
+        job = self.submit(two_roles(1, ["sh", "-c", "echo rank $RANK; exec sleep 1000"]))
+        def peal(command, *words, code=0):
+            return self.peal_says(command, job, "--to", "kubernetes", *words, code=code,
+                                  environment={"PEAL_JOBS_DIR": str(self.cluster.folder / "elsewhere")})
+        status = wait_for("it does not run", lambda: (
+            lambda now: now if now["state"] == "running" else None)(json.loads(peal("status", "--json"))))
+        self.assertEqual([node["role"] for node in status["nodes"]], ["master", "worker"])
+        self.assertIsNone(status["submitted_at"])
+        self.assertNotIn("submitted", peal("status"))
+        wait_for("no output", lambda: peal("logs").splitlines() == ["[master-0] rank 0", "[worker-0] rank 1"])
+        self.assertEqual(peal("cancel"), f"{job} is being cancelled\n")
+        wait_for("objects remain", lambda: not self.objects(job))
+        self.assertIn(f'no job "{job}" exists', peal("status", code=2))
+        self.assertIn("only kubernetes finds a job that was submitted elsewhere",
+                      self.peal_says("status", job, "--to", "ssh", code=2))
+        wait_for("the records do not know the end", lambda: self.status(job)["state"] != "running")
 
     def test_a_job_is_submitted_watched_and_remembered(self):
         job = self.submit(two_roles(1, ["sh", "-c", "echo rank $RANK; sleep 1"]))
@@ -87,10 +106,28 @@ class Commands(Cluster):
         self.assertIn("(hidden)", printed)
         self.assertIn('"image": "any"', printed)
         identifier = self.submit(job)
-        names = self.cluster.kubectl("get", "jobs,services,secrets", "-l", f"peal.job={identifier}", "-o", "name")
-        for name in names.split():
-            self.assertIn(name.split("/")[1].replace(identifier, "job-000000"), printed)
+        found = json.loads(self.cluster.kubectl("get", "jobs,services,secrets", "-l", f"peal.job={identifier}", "-o", "json"))
+        submitted = {(one["kind"], one["metadata"]["name"]): one for one in found["items"]}
+        shown = json.loads("[" + printed.replace("job-000000", identifier).replace("\n}\n{", "\n},{") + "]")
+        self.assertEqual({(one["kind"], one["metadata"]["name"]) for one in shown}, set(submitted))
+        for one in shown:
+            if one["kind"] == "Secret":
+                one["data"] = {name: unittest.mock.ANY for name in one.pop("stringData")}
+            self.assert_contains(submitted[one["kind"], one["metadata"]["name"]], one, one["kind"])
         self.peal_says("cancel", identifier)
+
+    def assert_contains(self, whole, part, place):
+        """The cluster adds fields to an object, such as its status."""
+        if isinstance(part, dict):
+            for key, value in part.items():
+                self.assertIn(key, whole, place)
+                self.assert_contains(whole[key], value, f"{place}.{key}")
+        elif isinstance(part, list) and isinstance(whole, list):
+            self.assertEqual(len(whole), len(part), place)
+            for index, (one, other) in enumerate(zip(whole, part)):
+                self.assert_contains(one, other, f"{place}[{index}]")
+        else:
+            self.assertEqual(whole, part, place)
 
     @shows("elastic")
     def test_a_range_of_nodes_is_refused(self):

@@ -1,5 +1,7 @@
 """The controllers of the stand-in: pods from Indexed Jobs, and Indexed Jobs from TrainJobs."""
+import collections
 import copy
+import math
 import time
 
 from objects import now
@@ -128,8 +130,17 @@ class Controllers:
                                  f'Container node for pod {pod["metadata"]["namespace"]}/'
                                  f'{pod["metadata"]["name"]} failed with exit code {exit_code(pod)} '
                                  "matching FailJob rule at index 1")
-        if sum(verdict(job, pod) == "Count" for pod in failed) > spec.get("backoffLimit", 6):
+        counted = collections.Counter(pod["metadata"]["annotations"][INDEX] for pod in failed
+                                      if verdict(job, pod) == "Count")
+        per_index = spec.get("backoffLimitPerIndex")
+        if counted.total() > spec.get("backoffLimit", 6 if per_index is None else math.inf):
             return self.fail(job, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+        if per_index is not None:
+            lost = [int(index) for index, failures in counted.items() if failures > per_index]
+            status["failedIndexes"] = indexes_text(lost)
+            if len(lost) > spec.get("maxFailedIndexes", math.inf):
+                return self.fail(job, "MaxFailedIndexesExceeded",
+                                 "Job has exceeded the specified maximal number of failed indexes")
         succeeded = {int(pod["metadata"]["annotations"][INDEX]) for pod in pods
                      if pod["status"]["phase"] == "Succeeded"}
         for rule in spec.get("successPolicy", {}).get("rules", []):

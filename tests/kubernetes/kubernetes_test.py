@@ -153,11 +153,14 @@ class Lives(Cluster):
         self.assertIn("was started 2 times",
                       self.cluster.run("logs", "again", "--rank", "0", "--attempt", "2", code=1))
 
-    def test_restarts_end_at_their_limit(self):
-        self.cluster.start("limit", one_role("sh", "-c", "exit 7", restarts=1))
+    def test_restarts_end_at_the_limit_of_a_node(self):
+        """With a limit for all nodes together, node 0 would start up to three times."""
+        command = 'if [ "$RANK" = 0 ]; then exit 7; fi; exec sleep 1000'
+        self.cluster.start("limit", one_role("sh", "-c", command, restarts=1, nodes=3))
         status = self.cluster.wait_for_state("limit", "failed")
-        self.assertEqual(status["engine_state"], "BackoffLimitExceeded")
+        self.assertEqual(status["engine_state"], "MaxFailedIndexesExceeded")
         self.assertEqual((status["exit_code"], status["nodes"][0]["attempt"]), (7, 1))
+        self.assertEqual([node["attempt"] for node in status["nodes"]], [1, 0, 0])
 
 
 class Logs(Cluster):

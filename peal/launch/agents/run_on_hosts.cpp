@@ -128,8 +128,9 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
     facts.emplace(agents.host(i).name(), hosts.back());
   }
   JobContext shared = job;
-  shared.host = address_of_rank_0(hosts);
-  shared.port = hosts.front().port;
+  const rendezvous::NodePlace& chosen = options.node;  // by the user
+  shared.host = chosen.master.empty() ? address_of_rank_0(hosts) : chosen.master;
+  shared.port = chosen.port == 0 ? hosts.front().port : chosen.port;
   const auto ranks = plan_ranks_on_hosts(options, shared, facts, inherited, container);
   const GuardMaker make_guard = [&](const sigset_t& /*mask*/) {
     return std::make_unique<AgentGuard>(agents, Starts::kAtOnce);

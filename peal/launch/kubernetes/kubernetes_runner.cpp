@@ -51,6 +51,9 @@ class KubernetesRunner final : public Runner {
   JobStatus status(const std::string& id) override;
   void logs(const std::string& id, const LogQuery& query, const LogSink& sink) override;
   CancelResult cancel(const std::string& id) override;
+  bool remove_remains(const std::string& id) override {
+    return cancel(id) == CancelResult::kCancelled;
+  }
 
  private:
   std::vector<Json> objects_of(const Job& job, const StartOptions& start) const;

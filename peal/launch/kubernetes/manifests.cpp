@@ -90,8 +90,10 @@ Json indexed_job(const NodeGroup& group, const Process& process, const ManifestO
   annotations[kDecidesAnnotation] = decides_result(job, role) ? "true" : "false";
 
   Json spec = {{"completionMode", "Indexed"}, {"completions", nodes}, {"parallelism", nodes}};
-  spec["backoffLimit"] = job.restarts.most * nodes;  // it counts the failures of all nodes
-  spec["podReplacementPolicy"] = "Failed";           // two pods with one rank must not run at once
+  // Each node may start again so often. The first one that fails once more ends the job.
+  spec["backoffLimitPerIndex"] = job.restarts.most;
+  spec["maxFailedIndexes"] = 0;
+  spec["podReplacementPolicy"] = "Failed";  // two pods with one rank must not run at once
   spec["podFailurePolicy"] = failure_policy(job);
   if (group.role_index == 0 && job.success_role == role.name) {
     const std::string indexes = nodes == 1 ? "0" : fmt::format("0-{}", nodes - 1);

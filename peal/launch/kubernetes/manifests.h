@@ -59,5 +59,7 @@ std::string to_shown_text(std::vector<Json> objects);
 
 /// A sentence about each field of the job that has no effect in Kubernetes.
 std::vector<std::string> unused_fields(const Job& job);
+/// The same for a TrainJob.
+std::vector<std::string> fields_unused_by_train_job(const Job& job);
 
 }  // namespace peal::launch::kubernetes

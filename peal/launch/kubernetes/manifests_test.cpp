@@ -195,12 +195,15 @@ TEST(Manifests, SharedMemoryIsHalfOfTheMemoryUnlessTheJobSaysMore) {
   EXPECT_EQ(pod_of(job, 0)["volumes"][0]["emptyDir"]["sizeLimit"], "1000");
 }
 
-TEST(Manifests, RestartsCountTheFailuresOfAllNodes) {
+TEST(Manifests, RestartsLimitTheFailuresOfEachNode) {
   Job job = master_and_workers(4);
-  EXPECT_EQ(job_of(job, 1)["spec"]["backoffLimit"], 0);
+  EXPECT_EQ(job_of(job, 1)["spec"]["backoffLimitPerIndex"], 0);
+  EXPECT_EQ(job_of(job, 1)["spec"]["maxFailedIndexes"], 0);
+  EXPECT_FALSE(job_of(job, 1)["spec"].contains("backoffLimit")) << "it counts all nodes";
   EXPECT_THAT(job_of(job, 1)["spec"]["podFailurePolicy"].dump(), HasSubstr("\"NotIn\""));
   job.restarts.most = 3;
-  EXPECT_EQ(job_of(job, 1)["spec"]["backoffLimit"], 12);
+  EXPECT_EQ(job_of(job, 1)["spec"]["backoffLimitPerIndex"], 3);
+  EXPECT_EQ(job_of(job, 1)["spec"]["maxFailedIndexes"], 0);
   EXPECT_THAT(job_of(job, 1)["spec"]["podFailurePolicy"].dump(), HasSubstr("[126,127,128]"));
 }
 
@@ -299,6 +302,18 @@ TEST(TrainJob, RefusesWhatItCannotExpress) {
                 for (int i = 0; i < 130; ++i) job.env["A" + std::to_string(i)] = "";
               }),
               HasSubstr("at most 128"));
+}
+
+TEST(TrainJob, WhatAManagedJobAlwaysHasIsNamedAndNotRefused) {
+  Job job = master_and_workers(2);
+  job.form = JobForm::kTrainingInput;
+  job.document = "{}";
+  job.success_role = "master";
+  job.restarts.most = 3;
+  EXPECT_EQ(refusal_of_train_job(job), "not refused");
+  EXPECT_THAT(fields_unused_by_train_job(job),
+              ElementsAre(HasSubstr("restarts"), HasSubstr("the end of master does not decide")));
+  EXPECT_THAT(fields_unused_by_train_job(master_and_workers(2)), IsEmpty());
 }
 
 TEST(Manifests, AnEvaluatorIsOutsideTheWorld) {

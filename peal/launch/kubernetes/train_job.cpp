@@ -50,6 +50,8 @@ void check_for_train_job(const Job& job) {
         "a TrainJob has no field for the directory: use the image's, or change the directory "
         "in the command");
   }
+  // In the managed forms, the user cannot choose these two.
+  if (job.form != JobForm::kPeal) return;
   if (!job.success_role.empty() && job.roles.size() > 1) {
     refuse(
         fmt::format("a TrainJob succeeds when all its nodes do, and the job names success_role "
@@ -82,6 +84,21 @@ Json trainer(const Job& job, const Process& process) {
 }
 
 }  // namespace
+
+std::vector<std::string> fields_unused_by_train_job(const Job& job) {
+  std::vector<std::string> sentences = unused_fields(job);
+  if (job.form == JobForm::kPeal) return sentences;
+  if (job.restarts.most > 0) {
+    sentences.emplace_back(
+        "the restarts of a managed job are not used: the runtime of a TrainJob decides about them");
+  }
+  if (job.roles.size() > 1) {
+    sentences.push_back(
+        fmt::format("the end of {} does not decide: a TrainJob succeeds when all its nodes do",
+                    job.success_role));
+  }
+  return sentences;
+}
 
 std::vector<Json> train_job_manifests(const Job& job, const ManifestOptions& options) {
   check_for_train_job(job);
