@@ -288,6 +288,7 @@ std::string encode(const JobEnd& end) {
                {"records", end.records},
                {"nodes", json_of(end.nodes)},
                {"attempts", end.attempts},
+               {"requeues", end.requeues},
                {"ended_at", count_of(end.ended_at)}};
   if (end.exit_code) json["exit_code"] = *end.exit_code;
   if (end.cause) json["cause"] = name_of(*end.cause);
@@ -307,6 +308,7 @@ JobEnd decode_end(std::string_view text, const std::string& path) {
                .records = has(json, "records") ? text_of(json, "records") : "",
                .nodes = list_of(json, "nodes", node_of),
                .attempts = number_of<int>(json, "attempts"),
+               .requeues = optional_number(json, "requeues").value_or(0),
                .ended_at = time_of(json, "ended_at")};
     read_states(json, end);
     return end;

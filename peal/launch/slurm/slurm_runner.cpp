@@ -42,13 +42,22 @@ class SlurmRunner final : public Runner {
   const std::string peal_;
 };
 
-/// Slurm forgets the job soon, and then only the record tells why it has ended.
-void add_to_the_end(const jobs::JobFolder& folder,
-                    const jobs::JobEnd& end,
-                    const JobStatus& status) {
-  if (!has_ended(status.state) || !end.engine_state.empty()) return;
-  jobs::JobEnd whole = jobs::end_of(status, end.ended_at);
-  whole.attempts = end.attempts;
+/// Slurm forgets the job soon, and then only the record tells why it has ended. A launcher that
+/// Slurm has killed has left no record. In other cases, a record that is not there may still come:
+/// shared folders show new files late.
+void keep_the_end(const jobs::JobFolder& folder,
+                  const jobs::JobRecords& records,
+                  const SlurmJob& job,
+                  const JobStatus& status) {
+  const bool is_known = is_final(job.state) && (records.end || is_ended_by_slurm(job.state));
+  const bool is_kept = records.end && is_final(records.end->engine_state);
+  if (!is_known || is_kept) return;
+  jobs::JobEnd whole = jobs::end_of(status, jobs::wall_time_now());
+  if (records.end) {
+    whole.ended_at = records.end->ended_at;
+    whole.attempts = records.end->attempts;
+  }
+  whole.requeues = job.requeues;
   write(folder, whole);
 }
 
@@ -69,7 +78,7 @@ JobStatus SlurmRunner::status(const std::string& id) {
   }
   const jobs::JobRecords records = read_records(folder);
   JobStatus status = status_of(records, job, jobs::wall_time_now());
-  if (records.end) add_to_the_end(folder, *records.end, status);
+  if (job) keep_the_end(folder, records, *job, status);
   return status;
 }
 

@@ -146,13 +146,21 @@ JobStatus forgotten(const jobs::JobRecords& records, JobStatus status) {
   return status;
 }
 
-/// A preemption has ended the launcher, or a signal has done so without a `peal cancel`.
-/// - COMPLETING: Slurm does not show yet whether the job waits in the queue again.
-/// - RUNNING: the new launcher has not yet removed the end record of the former one.
-bool may_start_again(const SlurmJob& job, const jobs::JobRecords& records) {
-  if (!records.end || !is_one_of(job.state, {"COMPLETING", "RUNNING"})) return false;
+/// A preemption has ended the launcher, or a signal has done so without a `peal cancel`. Slurm does
+/// not show yet what the job becomes. Ranks that end with 0 at a preemption without grace are no
+/// success: only Slurm knows whether it has ended them.
+bool may_change(const SlurmJob& job, const jobs::JobRecords& records) {
+  if (!records.end || job.state != "COMPLETING") return false;
   const auto cause = records.end->cause;
-  return cause == EndCause::kPreempted || (cause == EndCause::kCancelled && !records.cancel);
+  return job.is_preempted || cause == EndCause::kPreempted ||
+         (cause == EndCause::kCancelled && !records.cancel);
+}
+
+/// Without the end of an earlier start of the job. The launcher removes that end only when it
+/// starts again.
+jobs::JobRecords of_this_start(jobs::JobRecords records, const SlurmJob& job) {
+  if (records.end && records.end->requeues < job.requeues) records.end.reset();
+  return records;
 }
 
 /// Not of the launcher of an earlier start of the same job, before a requeue.
@@ -168,7 +176,10 @@ std::vector<SlurmJob> read_scontrol(std::string_view text) {
     SlurmJob job{.name = value(line, "JobName"),
                  .state = value(line, "JobState"),
                  .reason = value(line, "Reason"),
-                 .exit_code = read_exit_code(value(line, "ExitCode"))};
+                 .exit_code = read_exit_code(value(line, "ExitCode")),
+                 .requeues = try_parse_number<int>(value(line, "Restarts")).value_or(0)};
+    const std::string preempted_at = value(line, "PreemptTime");
+    job.is_preempted = !preempted_at.empty() && preempted_at != "None";
     if (job.reason == "None") job.reason.clear();
     if (!job.state.empty()) jobs.push_back(std::move(job));
   }
@@ -196,20 +207,31 @@ std::optional<SlurmJob> decisive(const std::vector<SlurmJob>& components) {
   return ended == components.end() ? components.front() : *ended;
 }
 
-JobStatus status_of(const jobs::JobRecords& records,
+bool is_ended_by_slurm(std::string_view state) { return engine_end(state) != nullptr; }
+
+bool is_final(std::string_view state) {
+  return is_one_of(state, {"COMPLETED", "FAILED"}) || is_ended_by_slurm(state);
+}
+
+JobStatus status_of(const jobs::JobRecords& all,
                     const std::optional<SlurmJob>& known,
                     jobs::WallTime now) {
-  JobStatus status = jobs::status_of(records, now);
-  if (!known) return records.end ? status : forgotten(records, std::move(status));
+  if (!known) {
+    JobStatus status = jobs::status_of(all, now);
+    return all.end ? status : forgotten(all, std::move(status));
+  }
   const SlurmJob& job = *known;
+  const jobs::JobRecords records = of_this_start(all, job);
+  JobStatus status = jobs::status_of(records, now);
   status.engine_state = job.state;
   if (const EngineEnd* end = engine_end(job.state)) {
     return ended_by_slurm(*end, job, records, std::move(status));
   }
   if (is_one_of(job.state, {"PENDING", "CONFIGURING"})) return waiting(job, records);
-  if (may_start_again(job, records)) {
+  if (may_change(job, records)) {
     JobStatus waits = waiting({.state = job.state, .reason = {}}, records);
     if (!records.cancel) waits.reason = records.end->first_failure;
+    if (waits.reason.empty()) waits.reason = "Slurm preempts it";
     return waits;
   }
   if (records.end) return status;

@@ -17,6 +17,8 @@ struct SlurmJob {
   std::string state{};             // "PENDING"
   std::string reason{};            // "Resources"; empty: none
   std::optional<int> exit_code{};  // of the batch script; 128+n for signal n
+  int requeues = 0;                // how often Slurm has put the job into its queue again
+  bool is_preempted = false;       // also if the job has ended by itself since then
   friend bool operator==(const SlurmJob&, const SlurmJob&) = default;
 };
 
@@ -30,14 +32,21 @@ std::vector<SlurmJob> read_sacct(std::string_view text);
 /// for an empty list.
 std::optional<SlurmJob> decisive(const std::vector<SlurmJob>& components);
 
-/// The first row that applies:
+/// Whether Slurm has decided that the job has ended: TIMEOUT, PREEMPTED and others.
+bool is_ended_by_slurm(std::string_view state);
+/// Whether the job has ended for Slurm: also COMPLETED and FAILED. After COMPLETING, it may wait in
+/// the queue again.
+bool is_final(std::string_view state);
+
+/// An end that was recorded before the last requeue does not count. The first row that applies:
 /// | Slurm | records | state |
 /// |---|---|---|
 /// | TIMEOUT, DEADLINE | any | cancelled, with exit code 124 |
 /// | NODE_FAIL, BOOT_FAIL, OUT_OF_MEMORY, PREEMPTED, REVOKED | any | failed, by Slurm |
 /// | CANCELLED | any | cancelled |
 /// | PENDING, CONFIGURING | any | queued, preparing; cancelling, if asked |
-/// | COMPLETING, RUNNING | an end by preemption, or by a signal | preparing; cancelling, if asked |
+/// | COMPLETING, preempted | an end | preparing; cancelling, if asked |
+/// | COMPLETING | an end by preemption, or by a signal | the same |
 /// | any other, or nothing | an end | as recorded |
 /// | RUNNING, COMPLETING, SIGNALING, STAGE_OUT | of a live launcher | as recorded |
 /// | the same | other | preparing |

@@ -31,6 +31,14 @@ JobRecords failed() {
   return given;
 }
 
+JobRecords succeeded() {
+  JobRecords given = running();
+  given.end = jobs::JobEnd{.state = JobState::kSucceeded,
+                           .exit_code = 0,
+                           .nodes = {{.role = "worker", .state = JobState::kSucceeded}}};
+  return given;
+}
+
 JobRecords cancelled(JobRecords given) {
   given.cancel = jobs::CancelRequest{.asked_at = kNow, .host = "login", .user = "ann"};
   return given;
@@ -47,10 +55,12 @@ JobStatus status(const JobRecords& given, const std::string& state, const SlurmJ
 TEST(SlurmState, ReadsWhatScontrolWritesForEachComponent) {
   EXPECT_THAT(read_scontrol(
                   "JobId=2 HetJobId=2 HetJobOffset=0 JobName=mnist UserId=root(0) JobState=FAILED "
-                  "Reason=NonZeroExitCode ExitCode=3:0 Comment=JobState=x ExitCode=0:0\n"
-                  "JobId=3 JobName=mnist JobState=RUNNING Reason=None ExitCode=0:15\n"),
-              ElementsAre(SlurmJob{"mnist", "FAILED", "NonZeroExitCode", 3},
-                          SlurmJob{"mnist", "RUNNING", "", 143}));
+                  "Reason=NonZeroExitCode Restarts=2 ExitCode=3:0 PreemptTime=None "
+                  "Comment=JobState=x ExitCode=0:0\n"
+                  "JobId=3 JobName=mnist JobState=COMPLETING Reason=None ExitCode=0:15 "
+                  "PreemptTime=2026-11-29T04:07:31\n"),
+              ElementsAre(SlurmJob{"mnist", "FAILED", "NonZeroExitCode", 3, 2, false},
+                          SlurmJob{"mnist", "COMPLETING", "", 143, 0, true}));
   EXPECT_TRUE(read_scontrol("").empty());
 }
 
@@ -149,15 +159,46 @@ TEST(SlurmState, APreemptedJobHasNotEndedBeforeSlurmSaysWhetherItStartsAgain) {
   EXPECT_EQ(status(given, "COMPLETING").state, JobState::kFailed);
 }
 
+TEST(SlurmState, APreemptedJobWithoutGraceHasNotSucceededWhenItsRanksEndWell) {
+  const SlurmJob preempted{.is_preempted = true};
+  EXPECT_EQ(status(succeeded(), "COMPLETING").state, JobState::kSucceeded) << "its usual end";
+  EXPECT_EQ(status(succeeded(), "COMPLETING", preempted).state, JobState::kPreparing);
+  EXPECT_EQ(status(succeeded(), "COMPLETING", preempted).reason, "Slurm preempts it");
+  EXPECT_EQ(status(succeeded(), "PREEMPTED", preempted).state, JobState::kFailed);
+  EXPECT_EQ(status(succeeded(), "COMPLETED", preempted).state, JobState::kSucceeded);
+  JobRecords killed = running();
+  killed.launcher = Liveness::kGone;
+  EXPECT_EQ(status(killed, "COMPLETING", preempted).state, JobState::kPreparing) << "no end";
+}
+
+TEST(SlurmState, AnEndBeforeARequeueIsNotTheEndOfTheJob) {
+  const SlurmJob again{.requeues = 1};
+  JobRecords earlier = succeeded();
+  earlier.launcher = Liveness::kGone;
+  EXPECT_EQ(status(earlier, "COMPLETING", again).state, JobState::kPreparing);
+  EXPECT_EQ(status(earlier, "PENDING", again).state, JobState::kQueued);
+  EXPECT_EQ(status(earlier, "RUNNING", again).state, JobState::kPreparing) << "not removed yet";
+  earlier.end->requeues = 1;
+  EXPECT_EQ(status(earlier, "COMPLETING", again).state, JobState::kSucceeded);
+}
+
+TEST(SlurmState, OnlyAJobThatSlurmNoLongerChangesHasAFinalState) {
+  for (const char* state : {"COMPLETED", "FAILED", "PREEMPTED", "CANCELLED"}) {
+    EXPECT_TRUE(is_final(state)) << state;
+  }
+  for (const char* state : {"COMPLETING", "RUNNING", "PENDING", ""}) {
+    EXPECT_FALSE(is_final(state)) << state;
+  }
+  EXPECT_FALSE(is_ended_by_slurm("FAILED"));
+}
+
 TEST(SlurmState, AJobWhoseLauncherSlurmHasEndedMayStartAgain) {
   JobRecords given = failed();
   given.end->cause = EndCause::kCancelled;
   EXPECT_EQ(status(given, "COMPLETING").state, JobState::kPreparing) << "scontrol requeue";
-  EXPECT_EQ(status(given, "RUNNING").state, JobState::kPreparing) << "of the former launcher";
   EXPECT_EQ(status(cancelled(given), "COMPLETING").state, JobState::kFailed) << "as recorded";
   given.end->cause = EndCause::kProgram;
   EXPECT_EQ(status(given, "COMPLETING").state, JobState::kFailed);
-  EXPECT_EQ(status(given, "RUNNING").state, JobState::kFailed);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "peal/base/error.h"
+#include "peal/base/parse_number.h"
 #include "peal/config/environment.h"
 #include "peal/launch/allocation_end.h"
 #include "peal/launch/host_plan.h"
@@ -63,6 +64,11 @@ std::optional<TimePoint> end_of_allocation(const Job& job, const jobs::Submissio
   const auto left = time_left_of_allocation(process_environment());
   if (!left) return std::nullopt;
   return Clock::now() + *left;
+}
+
+int requeues() {
+  const auto count = process_environment()("SLURM_RESTART_COUNT");
+  return count ? try_parse_number<int>(*count).value_or(0) : 0;
 }
 
 }  // namespace peal::launch::submitted

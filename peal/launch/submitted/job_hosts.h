@@ -28,4 +28,7 @@ std::vector<HostSlots> hosts_for(const Job& job,
 /// When Slurm ends the allocation. Nothing if the job needs no warning before that. Asks squeue.
 std::optional<TimePoint> end_of_allocation(const Job& job, const jobs::Submission& submission);
 
+/// How often Slurm has put the job of this process into its queue again.
+int requeues();
+
 }  // namespace peal::launch::submitted

@@ -377,6 +377,7 @@ void JobLauncher::finish(int exit_code) {
     end_.first_failure =
         fmt::format("its launcher was ended by {}", signal_name(exit_code - kSignalBase));
   }
+  if (submission_.runner == "slurm") end_.requeues = requeues();
   record_.finish(end_);
 }
 
