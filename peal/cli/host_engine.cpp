@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/difference.h"
 #include "peal/base/error.h"
@@ -79,6 +80,32 @@ std::vector<launch::HostSlots> slots_of(const rendezvous::SlurmAllocation& alloc
     hosts.push_back({node.name, counts_tasks ? node.tasks : std::max(node.tasks, node.cpus)});
   }
   return hosts;
+}
+
+void check_room(const std::vector<launch::HostSlots>& hosts, int ranks) {
+  int slots = 0;
+  for (const launch::HostSlots& host : hosts) slots += host.slots;
+  if (ranks <= slots) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{} ranks do not fit: the nodes of this job of Slurm have room for {}; "
+                          "give sbatch or salloc more tasks (--ntasks) or CPUs (--cpus-per-task)",
+                          ranks,
+                          slots));
+}
+
+void check_nodes_of_job(const std::vector<launch::HostSlots>& hosts) {
+  const auto allocation = rendezvous::read_slurm_allocation(process_environment());
+  if (!allocation) return;
+  std::vector<std::string> known;
+  for (const rendezvous::AllocatedNode& node : allocation->nodes) known.push_back(node.name);
+  for (const launch::HostSlots& host : hosts) {
+    if (std::ranges::find(known, host.name) != known.end()) continue;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} is not a node of this job of Slurm, which has {}; --launcher ssh "
+                            "reaches other hosts",
+                            host.name,
+                            fmt::join(known, ", ")));
+  }
 }
 
 bool is_only_node(const rendezvous::SlurmAllocation& allocation) {

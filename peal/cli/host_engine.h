@@ -21,6 +21,12 @@ std::optional<launch::agents::Engine> parse_launcher(const std::string& text);
 std::vector<launch::HostSlots> slots_of(const rendezvous::SlurmAllocation& allocation,
                                         std::optional<int> ranks);
 
+/// For `ranks` on the nodes of the job. Errors: usage: more ranks than slots.
+void check_room(const std::vector<launch::HostSlots>& hosts, int ranks);
+
+/// Errors: usage: a host that is not a node of the job of Slurm in which this process runs.
+void check_nodes_of_job(const std::vector<launch::HostSlots>& hosts);
+
 /// Whether the ranks can start here, without srun. A shell of salloc may run on another machine.
 bool is_only_node(const rendezvous::SlurmAllocation& allocation);
 

@@ -33,12 +33,11 @@ std::optional<RankRange> parse_range(const std::vector<std::string>& counts,
   const auto least = try_parse_number<int>(counts.front().substr(0, colon));
   const auto most = try_parse_number<int>(counts.front().substr(colon + 1));
   if (least && most && *least >= 1 && *most >= *least) return RankRange{*least, *most};
-  throw Error(
-      ErrorKind::kUsage,
-      fmt::format("{} \"{}\": it takes the least and the most ranks of an elastic job, as in "
-                  "2:4",
-                  wording.count,
-                  counts.front()));
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{} \"{}\": it takes the least and the most ranks of an elastic job, in "
+                          "this order, as in 2:4",
+                          wording.count,
+                          counts.front()));
 }
 
 std::optional<int> parse_count(const std::vector<std::string>& counts,

@@ -300,6 +300,7 @@ bool RunCommand::take_allocation(const HorovodSettings& settings,
   // The spare nodes of an elastic job are among those with tasks.
   if (elastic && allocation->has_tasks) ranks.reset();
   options.hosts = slots_of(*allocation, ranks);
+  if (!elastic && ranks) check_room(options.hosts, *ranks);
   return true;
 }
 
@@ -387,6 +388,7 @@ void RunCommand::take_engine(Engine engine,
                              launch::LaunchOptions& options,
                              RunRequest& request) const {
   request.engine = engine_options(engine, peal_path_, settings);
+  if (engine == Engine::kSlurm) check_nodes_of_job(options.hosts);
   if (options.labels == launch::Labels::kRank) options.labels = launch::Labels::kHost;
   if (const auto seconds = settings.number("--start-timeout")) {
     request.patience.start = std::chrono::seconds(*seconds);

@@ -65,8 +65,9 @@ HostPort parse_endpoint(const std::string& text, const std::string& source) {
                         (bracket == std::string::npos || colon > bracket);
   std::string host = has_port ? text.substr(0, colon) : text;
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  const auto port = has_port ? parse_port(text.substr(colon + 1)) : std::nullopt;
-  if (host.empty() || (has_port && !port)) {
+  const std::string number = has_port ? text.substr(colon + 1) : "0";
+  const auto port = parse_port(number);
+  if (host.empty() || (number != "0" && !port)) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{} {}: it takes the host of node 0 and a port, as in node-0:29500",
                             source,

@@ -292,6 +292,7 @@ TEST(NodePlaceTest, AnEndpointIsAHostAndAPort) {
   EXPECT_EQ(parse_endpoint("h:5", "-").host, "h");
   EXPECT_EQ(parse_endpoint("h:5", "-").port, 5);
   EXPECT_EQ(parse_endpoint("h", "-").port, std::nullopt);
+  EXPECT_EQ(parse_endpoint("h:0", "-").port, std::nullopt);
   EXPECT_EQ(parse_endpoint("[::1]:5", "-").host, "::1");
   EXPECT_EQ(parse_endpoint("[::1]:5", "-").port, 5);
   EXPECT_EQ(parse_endpoint("::1", "-").host, "::1");

@@ -73,6 +73,14 @@ class OneMachine(TestOfACluster):
         self.assertEqual(run.returncode, 2)
         self.assertIn("how many ranks on the 2 nodes of this job of Slurm? Use -n", run.stderr)
 
+    def test_too_many_ranks_and_hosts_of_another_job_are_refused(self):
+        run = self.run_in(["--nodes=2", "--ntasks=2"], "-n", "64", "true")
+        self.assertEqual(run.returncode, 2)
+        self.assertRegex(run.stderr, r"64 ranks do not fit: the nodes of this job of Slurm have room for \d+; give sbatch")
+        run = self.run_in(["--nodelist=node1,node2", "--nodes=2", "--ntasks=2"], "--launcher", "slurm", "-H", "node1,node3", "true")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("node3 is not a node of this job of Slurm, which has node1, node2; --launcher ssh", run.stderr)
+
     def test_ranks_do_not_have_the_variables_of_the_agents_task(self):
         run = self.run_in(["--nodes=2", "--ntasks=2"], "--no-prefix", "env")
         names = {line.split("=")[0] for line in run.stdout.splitlines()}

@@ -60,8 +60,13 @@ std::string workers(std::ptrdiff_t count) {
   return fmt::format("{} worker{}", count, count == 1 ? "" : "s");
 }
 
-/// One line about a job that survived.
+/// One line about a job that ended well.
 std::string history(const ElasticReport& report) {
+  if (report.rounds.empty()) {
+    return "peal: no worker has asked for a round, so each ran alone: the command is not an "
+           "elastic "
+           "program\n";
+  }
   const auto lost = std::ranges::count(report.ends, How::kFailed, &ElasticEnd::how);
   const auto removed = std::ranges::count(report.ends, How::kRemoved, &ElasticEnd::how);
   if (report.rounds.size() < 2 && lost == 0) return "";

@@ -80,7 +80,7 @@ int exit_code(const ElasticReport& report);
 
 /// Why the job ended: the reason, the failures that were not reported while the job ran, the
 /// last lines of the main failure, and the diagnosis from the records. If the job ended well, one
-/// line about losses on the way; empty without losses.
+/// line about losses on the way, or that no round has begun; empty without both.
 std::string describe(const ElasticReport& report);
 
 }  // namespace peal::launch

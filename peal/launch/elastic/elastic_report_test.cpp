@@ -12,6 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using How = ElasticEnd::How;
 
 // Encodes wait statuses like waitpid(2).
@@ -114,6 +115,14 @@ TEST(ElasticReportTest, WithoutAFailedWorkerTheDriversReasonGivesCode1) {
   const ElasticReport report = report_of({end_of(0, code(3), How::kEnded)}, "too few workers");
   EXPECT_EQ(exit_code(report), 1);
   EXPECT_THAT(describe(report), HasSubstr("too few workers"));
+}
+
+TEST(ElasticReportTest, AProgramThatIsNotElasticIsNamed) {
+  ElasticReport report = report_of({end_of(0, 0, How::kWell)});
+  EXPECT_THAT(describe(report), Not(HasSubstr("elastic program")));
+  report.rounds.clear();
+  EXPECT_EQ(exit_code(report), 0);
+  EXPECT_THAT(describe(report), HasSubstr("no worker has asked for a round, so each ran alone"));
 }
 
 TEST(ElasticReportTest, ASignalGivesItsCodeUnlessAllWorkersEndedWell) {

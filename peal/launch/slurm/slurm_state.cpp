@@ -121,12 +121,25 @@ JobStatus without_an_end(const SlurmJob& job, const jobs::JobRecords& records, J
   return status;
 }
 
+/// "Slurm's reason: PartitionConfig; ...": some reasons last until the job or the cluster changes.
+std::string reason_text(const std::string& reason) {
+  if (reason.empty()) return "";
+  static constexpr std::array<std::string_view, 6> kLasting = {"PartitionConfig",
+                                                               "PartitionNodeLimit",
+                                                               "PartitionTimeLimit",
+                                                               "BadConstraints",
+                                                               "QOSMaxNodePerJobLimit",
+                                                               "AssocMaxNodePerJobLimit"};
+  const bool lasts = std::ranges::find(kLasting, reason) != kLasting.end();
+  return "Slurm's reason: " + printable(reason) +
+         (lasts ? "; as it is, the job does not fit and will not start" : "");
+}
+
 JobStatus waiting(const SlurmJob& job, const jobs::JobRecords& records) {
   JobStatus status{.id = records.submission.id,
                    .state = job.state == "PENDING" ? JobState::kQueued : JobState::kPreparing,
                    .engine_state = job.state,
-                   .reason = "Slurm's reason: " + printable(job.reason)};
-  if (job.reason.empty()) status.reason.clear();
+                   .reason = reason_text(job.reason)};
   if (records.cancel) {
     status.state = JobState::kCancelling;
     status.reason = asked(*records.cancel);
@@ -243,7 +256,7 @@ JobStatus status_of(const jobs::JobRecords& all,
     return without_an_end(job, records, std::move(status));
   }
   status.state = JobState::kUnknown;
-  status.reason = job.reason.empty() ? "" : "Slurm's reason: " + printable(job.reason);
+  status.reason = reason_text(job.reason);
   return status;
 }
 

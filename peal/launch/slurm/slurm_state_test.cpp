@@ -79,6 +79,8 @@ TEST(SlurmState, AJobThatWaitsHasSlurmsReason) {
   const JobStatus waiting = status(records(), "PENDING", {.reason = "Resources"});
   EXPECT_EQ(waiting.state, JobState::kQueued);
   EXPECT_EQ(waiting.reason, "Slurm's reason: Resources");
+  EXPECT_EQ(status(records(), "PENDING", {.reason = "PartitionConfig"}).reason,
+            "Slurm's reason: PartitionConfig; as it is, the job does not fit and will not start");
   EXPECT_EQ(status(cancelled(records()), "PENDING").state, JobState::kCancelling);
   EXPECT_EQ(status(records(), "CONFIGURING").state, JobState::kPreparing);
 }
