@@ -99,6 +99,7 @@ TEST(AttemptLoopTest, AJobThatWaitsForALostHostSaysSo) {
   AttemptRules rules = kFastRules;
   rules.host_timeout = std::chrono::hours(2);
   const AttemptState state{.hosts = {{.host = {"a", 2},
+                                      .failures = 1,
                                       .barred_until = Clock::now() + std::chrono::hours(1),
                                       .why = "silent"}},
                            .waiting_since = Clock::now()};
