@@ -278,6 +278,17 @@ class LostNodes(SlurmJobTest):
         self.assertEqual(len(self.logs(job, "--attempt", 0).splitlines()), 3)
         self.assert_no_process()
 
+    def test_a_job_that_loses_the_node_of_its_launcher_says_so_and_can_be_cancelled(self):
+        job = self.submit_with_gates(2, restarts=2)
+        self.await_attempt(job, 0, "node1", "node2")
+        self.cluster.kill_all("node1")
+        status = self.await_state(job, "unknown")
+        self.assertIn("Slurm has lost node1, on which the launcher ran", status["reason"])
+        self.assert_no_process()  # the agent on node2 has ended its rank
+        self.cancel(job)
+        self.await_engine_state(job, "CANCELLED")
+        self.assertEqual(self.status(job)["state"], "cancelled")
+
 
 if __name__ == "__main__":
     jobs.main(slurm_cluster.why_not())

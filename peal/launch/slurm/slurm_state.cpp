@@ -8,6 +8,7 @@
 #include "peal/base/parse_number.h"
 #include "peal/base/printable.h"
 #include "peal/base/split.h"
+#include "peal/rendezvous/nodelist.h"
 
 namespace peal::launch::slurm {
 namespace {
@@ -63,6 +64,15 @@ std::string value(std::string_view line, std::string_view name) {
     }
   }
   return "";
+}
+
+/// The node of the batch script, if it is not a node of the job any more.
+std::string lost_host(std::string_view line) {
+  std::string host = value(line, "BatchHost");
+  const std::string nodes = value(line, "NodeList");
+  if (host.empty() || nodes.empty() || value(line, "JobState") != "RUNNING") return "";
+  const auto all = rendezvous::all_hosts(nodes);
+  return std::ranges::find(all, host) == all.end() ? host : "";
 }
 
 std::string asked(const jobs::CancelRequest& request) {
@@ -135,6 +145,22 @@ std::string reason_text(const std::string& reason) {
          (lasts ? "; as it is, the job does not fit and will not start" : "");
 }
 
+/// With --no-kill, Slurm does not end a job of several nodes that loses the node of its launcher.
+/// The job has not ended: a user must still decide about its nodes.
+JobStatus without_its_launcher(const SlurmJob& job,
+                               const jobs::JobRecords& records,
+                               JobStatus status) {
+  status.state = JobState::kUnknown;
+  status.reason = fmt::format(
+      "Slurm has lost {}, on which the launcher ran, and keeps the other nodes for the job: start "
+      "it again with `scontrol requeue {}`, or free the nodes with `peal cancel {}`",
+      printable(job.lost_host),
+      printable(records.submission.engine_id),
+      records.submission.id);
+  for (NodeStatus& node : status.nodes) node.state = JobState::kUnknown;
+  return status;
+}
+
 JobStatus waiting(const SlurmJob& job, const jobs::JobRecords& records) {
   JobStatus status{.id = records.submission.id,
                    .state = job.state == "PENDING" ? JobState::kQueued : JobState::kPreparing,
@@ -192,6 +218,7 @@ std::vector<SlurmJob> read_scontrol(std::string_view text) {
                  .exit_code = read_exit_code(value(line, "ExitCode")),
                  .requeues = try_parse_number<int>(value(line, "Restarts")).value_or(0)};
     const std::string preempted_at = value(line, "PreemptTime");
+    job.lost_host = lost_host(line);
     job.is_preempted = !preempted_at.empty() && preempted_at != "None";
     if (job.reason == "None") job.reason.clear();
     if (!job.state.empty()) jobs.push_back(std::move(job));
@@ -248,6 +275,9 @@ JobStatus status_of(const jobs::JobRecords& all,
     return waits;
   }
   if (records.end) return status;
+  if (!job.lost_host.empty() && !records.cancel) {
+    return without_its_launcher(job, records, std::move(status));
+  }
   if (is_one_of(job.state, {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT"})) {
     if (has_present_state(records)) return status;
     return waiting({.state = job.state, .reason = {}}, records);

@@ -19,6 +19,7 @@ struct SlurmJob {
   std::optional<int> exit_code{};  // of the batch script; 128+n for signal n
   int requeues = 0;                // how often Slurm has put the job into its queue again
   bool is_preempted = false;       // also if the job has ended by itself since then
+  std::string lost_host{};         // of the launcher, if Slurm has taken it out of the job
   friend bool operator==(const SlurmJob&, const SlurmJob&) = default;
 };
 
@@ -48,6 +49,7 @@ bool is_final(std::string_view state);
 /// | COMPLETING, preempted | an end | preparing; cancelling, if asked |
 /// | COMPLETING | an end by preemption, or by a signal | the same |
 /// | any other, or nothing | an end | as recorded |
+/// | RUNNING without the launcher's node | no end | cancelling, if asked; else unknown |
 /// | RUNNING, COMPLETING, SIGNALING, STAGE_OUT | of a live launcher | as recorded |
 /// | the same | other | preparing |
 /// | COMPLETED, FAILED | no end | by the launcher's exit code; cancelled, if asked |

@@ -64,6 +64,29 @@ TEST(SlurmState, ReadsWhatScontrolWritesForEachComponent) {
   EXPECT_TRUE(read_scontrol("").empty());
 }
 
+TEST(SlurmState, ARunningJobWithoutTheNodeOfItsBatchScriptHasLostIt) {
+  const auto lost_host = [](const std::string& line) { return read_scontrol(line)[0].lost_host; };
+  EXPECT_EQ(lost_host("JobState=RUNNING ReqNodeList=(null) NodeList=node[2-3] BatchHost=node1"),
+            "node1");
+  EXPECT_EQ(lost_host("JobState=RUNNING NodeList=node[1,3] BatchHost=node1"), "");
+  EXPECT_EQ(lost_host("JobState=RUNNING NodeList=node2"), "") << "another component";
+  EXPECT_EQ(lost_host("JobState=PENDING NodeList= BatchHost=node1"), "");
+  EXPECT_EQ(lost_host("JobState=COMPLETED NodeList=node2 BatchHost=node1"), "");
+}
+
+TEST(SlurmState, AJobWhoseLauncherHasLostItsNodeSaysWhatToDo) {
+  JobRecords given = running();
+  given.submission.engine_id = "12";
+  const JobStatus lost = status(given, "RUNNING", {.lost_host = "node1"});
+  EXPECT_EQ(lost.state, JobState::kUnknown);
+  EXPECT_EQ(lost.nodes.front().state, JobState::kUnknown);
+  EXPECT_THAT(lost.reason, HasSubstr("Slurm has lost node1, on which the launcher ran"));
+  EXPECT_THAT(lost.reason, HasSubstr("`scontrol requeue 12`"));
+  EXPECT_EQ(status(cancelled(given), "RUNNING", {.lost_host = "node1"}).state,
+            JobState::kCancelling);
+  EXPECT_EQ(status(succeeded(), "RUNNING", {.lost_host = "node1"}).state, JobState::kSucceeded);
+}
+
 TEST(SlurmState, ReadsWhatSacctWrites) {
   EXPECT_THAT(read_sacct("mnist|CANCELLED by 1000|0:15\n"),
               ElementsAre(SlurmJob{"mnist", "CANCELLED", "", 143}));
