@@ -142,10 +142,27 @@ class Ends(TestOfContainers):
         self.assertEqual(run.returncode, 128 + signal.SIGSEGV)
         self.assertIn("SIGSEGV", run.stderr)
 
-    def test_a_program_that_the_image_lacks_is_an_error(self):
-        run = self.peal("-n", "1", "no-such-program")
-        self.assertNotEqual(run.returncode, 0, run.stderr)
-        self.assertIn("No such file", run.stderr)
+    def test_a_command_that_the_image_lacks_or_cannot_execute_is_named_with_the_image(self):
+        for command, code, text in (("no-such-program", 127, "lacks"), ("./train", 127, "lacks"),
+                                    ("/etc/passwd", 126, "cannot execute")):
+            with self.subTest(command=command):
+                run = self.peal("-n", "1", command)
+                self.assertEqual(run.returncode, code, run.stderr)
+                self.assertRegex(run.stderr, rf"the container \S+ did not start: the image {IMAGE} {text} the command {command}")
+
+    def test_without_an_init_the_engine_tells_that_the_command_is_missing(self):
+        run = self.peal("-n", "1", "--container-option=--init=false", "no-such-program")
+        self.assertEqual(run.returncode, 127, run.stderr)
+        self.assertIn(f"the image {IMAGE} lacks the command no-such-program", run.stderr)
+
+    def test_a_script_whose_interpreter_the_image_lacks_did_not_start(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder, "train")
+            script.write_text("#!/usr/bin/no-such-interpreter\n")
+            script.chmod(0o755)
+            run = self.peal("-n", "1", f"--container-option=--volume={folder}:{folder}", script)
+        self.assertEqual(run.returncode, 127, run.stderr)
+        self.assertRegex(run.stderr, f"the image {IMAGE} lacks the command {script}, or an interpreter")
 
     def test_a_container_that_cannot_start_is_the_engines_error(self):
         run = self.peal("-n", "1", "--container-option=--no-such-option", "true")

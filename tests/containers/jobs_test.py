@@ -271,10 +271,19 @@ class Ends(ContainerJobs):
         self.assertFalse(self.path("started").exists())
 
     def test_a_container_that_cannot_start_is_told_apart_from_a_program_that_fails(self):
-        for options, command, cause in (["--no-such-option"], "true", "not_started"), ([], "exit 125", "program"):
-            run = self.stream({"engine_options": {"container": options}, "roles": [shell(command, image=IMAGE)]})
-            self.assertEqual(run.returncode, 125, run.stderr)
+        for options, command, code, cause in (
+                (["--no-such-option"], ["true"], 125, "not_started"), ([], ["sh", "-c", "exit 125"], 125, "program"),
+                ([], ["/app/train"], 127, "not_started"), ([], ["sh", "-c", "exit 127"], 127, "program")):
+            run = self.stream({"engine_options": {"container": options}, "roles": [role(*command, image=IMAGE)]})
+            self.assertEqual(run.returncode, code, run.stderr)
             self.assertEqual(self.status(self.newest())["cause"], cause)
+
+    def test_the_entrypoint_of_the_image_may_be_missing_too(self):
+        run = self.stream({"roles": [{"name": "w", "image": IMAGE, "args": ["/app/train"]}]})
+        self.assertEqual(run.returncode, 127, run.stderr)
+        self.assertIn(f"the image {IMAGE} lacks its own command", run.stdout + run.stderr)
+        run = self.stream({"roles": [{"name": "w", "image": IMAGE, "args": ["sh", "-c", "exit 5"]}]})
+        self.assertEqual(run.returncode, 5, run.stderr)
 
     def test_files_and_relative_directories_are_refused(self):
         self.path("data").touch()

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +21,9 @@
 #include "peal/base/error.h"
 #include "peal/config/config.h"
 #include "peal/launch/containers/container_command.h"
+#include "peal/launch/containers/container_ends.h"
 #include "peal/launch/containers/engine_client.h"
+#include "peal/launch/containers/stderr_relay.h"
 #include "peal/launch/start_process.h"
 #include "peal/system/private_folder.h"
 #include "peal/system/text_file.h"
@@ -33,8 +34,7 @@ namespace {
 constexpr Timeout kToRemove{30'000};
 constexpr int kPause = 100;        // milliseconds between attempts to remove a container
 constexpr int kNoContainer = 125;  // as podman and docker: the engine has failed
-constexpr const char* kNoStart = "did not start (the engine's exit code is";
-constexpr int kSignalCode = 128;  // + n: signal n has ended the rank
+constexpr int kSignalCode = 128;   // + n: signal n has ended the rank
 
 std::string folder_prefix() { return fmt::format("peal-container-{}.", ::geteuid()); }
 
@@ -165,13 +165,33 @@ void say_if_out_of_memory(const State& state, bool has_limit, bool is_asked_to_e
   }
 }
 
-/// The result of the rank, told apart from a failure of the engine.
-int judge(const std::string& name, int code, const std::optional<State>& state) {
+/// The command that replaces the entrypoint is an option beside the image.
+ImageCommand command_of(const std::vector<std::string>& arguments, const std::string& image) {
+  constexpr std::string_view kOption = "--entrypoint=";
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const std::string_view option = arguments[i - 1];
+    if (arguments[i] == image && option.starts_with(kOption)) {
+      return {image, std::string(option.substr(kOption.size()))};
+    }
+  }
+  return {image, ""};
+}
+
+/// The result of the rank, told apart from a failure of the engine or of the container's init.
+int judge(const std::string& name,
+          const ImageCommand& command,
+          int code,
+          const std::optional<State>& state,
+          const std::string& last_line) {
   if (state && state->is_running) return code;
-  if (state && state->has_started) return state->exit_code;
-  const int failure = code == 0 || code > kSignalCode ? kNoContainer : code;
-  say(fmt::format("the container {} {} {}); the engine's message is above", name, kNoStart, code));
-  return failure;
+  if (state && state->has_started) {
+    const auto reason = failure_of_init(state->exit_code, last_line);
+    if (!reason) return state->exit_code;
+    say(text_of_failed_command(name, command, *reason));
+    return code_of_failure(*reason);
+  }
+  say(text_of_failed_engine(name, command, code));
+  return code == 0 || code > kSignalCode ? kNoContainer : code;
 }
 
 /// So that the report names the signal. Returns if the signal does not end a process.
@@ -200,56 +220,59 @@ void remove(const std::string& engine, const std::string& name, const Variables&
   }
 }
 
+struct Run {
+  std::string engine;
+  std::string name;
+  std::string image;
+  std::vector<std::string> arguments;  // of the engine
+};
+
 /// Returns the exit code of the rank.
-int run(const std::string& engine,
-        const std::string& name,
-        std::vector<std::string> arguments,
-        pid_t guard) {
+int run(Run run, pid_t guard) {
   const PrivateFolder folder(folder_prefix());
   Variables environment = process_variables();
+  auto& arguments = run.arguments;
   const auto options = options_of_host(folder, arguments, environment);
   arguments.insert(arguments.begin() + 1, options.begin(), options.end());
-  arguments.insert(arguments.begin(), engine);
+  arguments.insert(arguments.begin(), run.engine);
   sigset_t signals;
   sigset_t none;
   sigfillset(&signals);
   sigemptyset(&none);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  StderrRelay errors;
   const StartedProcess started = start_process(
-      {.program = engine, .arguments = arguments, .environment = environment, .cpus = {}},
-      {.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = STDERR_FILENO, .mask = none});
-  if (started.error != 0) throw system_error("cannot start " + engine, started.error);
+      {.program = run.engine, .arguments = arguments, .environment = environment, .cpus = {}},
+      {.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = errors.writer(), .mask = none});
+  if (started.error != 0) throw system_error("cannot start " + run.engine, started.error);
+  errors.start();
   bool is_asked_to_end = false;
   const auto code = await(started.pid, guard, signals, is_asked_to_end);
   if (!code) {
     ::kill(started.pid, SIGKILL);  // the command may be about to make the container
     ::waitpid(started.pid, nullptr, 0);
-    remove(engine, name, environment);
+    remove(run.engine, run.name, environment);
     return kSignalCode + SIGKILL;
   }
-  const auto state = inspect(engine, name, environment);
+  errors.finish();
+  const auto state = inspect(run.engine, run.name, environment);
   if (state) say_if_out_of_memory(*state, has_option(arguments, "--memory="), is_asked_to_end);
-  return judge(name, *code, state);
+  return judge(run.name, command_of(arguments, run.image), *code, state, errors.last_line());
 }
 
 }  // namespace
 
 int run_container_rank(const std::vector<std::string>& arguments) {
-  if (arguments.size() < 3) {
+  if (arguments.size() < 4) {
     throw Error(ErrorKind::kUsage, "peal container-rank is started by peal run --image");
   }
   const pid_t guard = ::getppid();
   // If the guard is killed, this process must live long enough to remove the container.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  const int code = run(arguments[0], arguments[1], {arguments.begin() + 2, arguments.end()}, guard);
+  const int code = run(
+      {arguments[0], arguments[1], arguments[2], {arguments.begin() + 3, arguments.end()}}, guard);
   end_by_signal(code);
   return code;
-}
-
-bool tell_of_no_start(std::span<const std::string> lines) {
-  return std::ranges::any_of(lines, [](const std::string& line) {
-    return line.starts_with("peal: the container ") && line.find(kNoStart) != std::string::npos;
-  });
 }
 
 int end_container(const std::vector<std::string>& arguments) {

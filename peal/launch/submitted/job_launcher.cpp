@@ -16,7 +16,7 @@
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/agents/run_on_hosts.h"
 #include "peal/launch/attempt_loop.h"
-#include "peal/launch/containers/container_rank.h"
+#include "peal/launch/containers/container_ends.h"
 #include "peal/launch/containers/engine_client.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"

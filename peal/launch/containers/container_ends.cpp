@@ -1,0 +1,88 @@
+#include "peal/launch/containers/container_ends.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace peal::launch::containers {
+namespace {
+
+constexpr std::string_view kSubject = "the container ";
+constexpr std::string_view kNoStart = " did not start: ";
+constexpr std::string_view kMissing = "No such file or directory";
+constexpr int kInitFailed = 1;       // catatonit, and tini for rare reasons
+constexpr int kCannotExecute = 126;  // as a shell, tini and engines
+constexpr int kNotFound = 127;
+
+std::optional<std::string> after(std::string_view line, std::string_view words) {
+  const auto place = line.rfind(words);
+  if (place == std::string_view::npos) return std::nullopt;
+  return std::string(line.substr(place + words.size()));
+}
+
+std::string no_start(std::string_view container) {
+  return fmt::format("{}{}{}", kSubject, container, kNoStart);
+}
+
+}  // namespace
+
+std::optional<std::string> failure_of_init(int exit_code, std::string_view last_line) {
+  while (last_line.ends_with('\r')) last_line.remove_suffix(1);
+  // ERROR (catatonit:6): failed to exec pid1: No such file or directory
+  if (exit_code == kInitFailed && last_line.starts_with("ERROR (catatonit:")) {
+    return after(last_line, "): failed to exec pid1: ");
+  }
+  // [FATAL tini (7)] exec train failed: No such file or directory
+  const bool may_be_of_tini =
+      exit_code == kInitFailed || exit_code == kCannotExecute || exit_code == kNotFound;
+  if (may_be_of_tini && last_line.starts_with("[FATAL tini (")) {
+    return after(last_line, " failed: ");
+  }
+  return std::nullopt;
+}
+
+int code_of_failure(std::string_view reason) {
+  return reason == kMissing ? kNotFound : kCannotExecute;
+}
+
+std::string text_of_failed_command(std::string_view container,
+                                   const ImageCommand& command,
+                                   std::string_view reason) {
+  const std::string what = command.command.empty() ? std::string("its own command")
+                                                   : fmt::format("the command {}", command.command);
+  const std::string start = no_start(container);
+  if (reason != kMissing) {
+    return fmt::format(
+        "{}the image {} cannot execute {}: {}. The file must be a program, and its "
+        "mode must permit to execute it",
+        start,
+        command.image,
+        what,
+        reason);
+  }
+  return fmt::format(
+      "{}the image {} lacks {}, or an interpreter or a library for it. Put it into "
+      "the image, or mount its folder (the option --volume=FOLDER:FOLDER of the "
+      "container)",
+      start,
+      command.image,
+      what);
+}
+
+std::string text_of_failed_engine(std::string_view container,
+                                  const ImageCommand& command,
+                                  int exit_code) {
+  // Without an init, the engine's runtime looks for the command.
+  if (exit_code == kNotFound) return text_of_failed_command(container, command, kMissing);
+  return fmt::format(
+      "{}the engine's exit code is {}, and its message is above", no_start(container), exit_code);
+}
+
+bool tell_of_no_start(std::span<const std::string> lines) {
+  return std::ranges::any_of(lines, [](const std::string& line) {
+    return line.starts_with(fmt::format("peal: {}", kSubject)) &&
+           line.find(kNoStart) != std::string::npos;
+  });
+}
+
+}  // namespace peal::launch::containers
