@@ -198,6 +198,11 @@ class Ends(TestOfContainers):
         run = self.peal("-n", "1", "--max-restarts", "1", "sh", "-c", "echo attempt $PEAL_ATTEMPT; [ $PEAL_ATTEMPT = 1 ]")
         self.assertEqual((run.returncode, "attempt 1" in run.stdout), (0, True), run.stderr)
 
+    def test_a_job_whose_containers_cannot_start_does_not_start_again(self):
+        run = self.peal("-n", "2", "--max-restarts", "3", "no-such-program")
+        self.assertEqual(run.returncode, 127, run.stderr)
+        self.assertNotIn("restart 1", run.stderr)
+
     @shows("cancel a running job")
     def test_sigterm_reaches_the_program(self):
         run = self.start("-n", "1", "sh", "-c", "trap 'echo ended; exit 5' TERM; echo begun; sleep 86400 & wait")

@@ -274,9 +274,14 @@ class Ends(ContainerJobs):
         for options, command, code, cause in (
                 (["--no-such-option"], ["true"], 125, "not_started"), ([], ["sh", "-c", "exit 125"], 125, "program"),
                 ([], ["/app/train"], 127, "not_started"), ([], ["sh", "-c", "exit 127"], 127, "program")):
-            run = self.stream({"engine_options": {"container": options}, "roles": [role(*command, image=IMAGE)]})
+            run = self.stream({"restarts": {"most": 1, "first_pause": "10ms"},
+                               "engine_options": {"container": options}, "roles": [role(*command, image=IMAGE)]})
             self.assertEqual(run.returncode, code, run.stderr)
-            self.assertEqual(self.status(self.newest())["cause"], cause)
+            job = self.newest()
+            self.assertEqual(self.status(job)["cause"], cause)
+            # The next attempt would not start either.
+            attempts = [path.name for path in self.jobs.glob(f"{job}/attempt-*")]
+            self.assertEqual(len(attempts), 1 if cause == "not_started" else 2, attempts)
 
     def test_the_entrypoint_of_the_image_may_be_missing_too(self):
         run = self.stream({"roles": [{"name": "w", "image": IMAGE, "args": ["/app/train"]}]})

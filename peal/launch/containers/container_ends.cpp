@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::string_view kSubject = "the container ";
 constexpr std::string_view kNoStart = " did not start: ";
+constexpr std::string_view kInterrupted = " did not start, because ";
 constexpr std::string_view kMissing = "No such file or directory";
 constexpr int kInitFailed = 1;       // catatonit, and tini for rare reasons
 constexpr int kCannotExecute = 126;  // as a shell, tini and engines
@@ -22,6 +23,16 @@ std::optional<std::string> after(std::string_view line, std::string_view words) 
 
 std::string no_start(std::string_view container) {
   return fmt::format("{}{}{}", kSubject, container, kNoStart);
+}
+
+void take_sentence(std::string_view line, ProcessEnd& end) {
+  constexpr std::string_view kSpeaker = "peal: ";
+  if (!line.starts_with(kSpeaker)) return;
+  line.remove_prefix(kSpeaker.size());
+  if (!line.starts_with(kSubject)) return;
+  const std::string_view verb = line.substr(std::min(line.find(' ', kSubject.size()), line.size()));
+  if (verb.starts_with(kNoStart)) end.container_start = ContainerStart::kFailed;
+  if (verb.starts_with(kInterrupted)) end.container_start = ContainerStart::kInterrupted;
 }
 
 }  // namespace
@@ -78,11 +89,18 @@ std::string text_of_failed_engine(std::string_view container,
       "{}the engine's exit code is {}, and its message is above", no_start(container), exit_code);
 }
 
-bool tell_of_no_start(std::span<const std::string> lines) {
-  return std::ranges::any_of(lines, [](const std::string& line) {
-    return line.starts_with(fmt::format("peal: {}", kSubject)) &&
-           line.find(kNoStart) != std::string::npos;
-  });
+std::string text_of_interrupted_start(std::string_view container, int exit_code) {
+  return fmt::format("{}{}{}the engine's command was ended with exit code {}",
+                     kSubject,
+                     container,
+                     kInterrupted,
+                     exit_code);
+}
+
+void take_sentences(std::span<ProcessEnd> ends) {
+  for (ProcessEnd& end : ends) {
+    for (const std::string& line : end.last_lines) take_sentence(line, end);
+  }
 }
 
 }  // namespace peal::launch::containers

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "peal/launch/process_end.h"
+
 namespace peal::launch::containers {
 
 /// The command of a container, for texts.
@@ -28,11 +30,16 @@ int code_of_failure(std::string_view reason);
 std::string text_of_failed_command(std::string_view container,
                                    const ImageCommand& command,
                                    std::string_view reason);
+/// `exit_code`: of the engine's command.
 std::string text_of_failed_engine(std::string_view container,
                                   const ImageCommand& command,
                                   int exit_code);
 
-/// Whether these lines of a rank contain one of these sentences, after "peal: ".
-bool tell_of_no_start(std::span<const std::string> lines);
+/// The same, for a command of the engine that was killed.
+std::string text_of_interrupted_start(std::string_view container, int exit_code);
+
+/// Finds these sentences, after "peal: ", in the last lines of the ranks, and notes in the ends
+/// what they say.
+void take_sentences(std::span<ProcessEnd> ends);
 
 }  // namespace peal::launch::containers

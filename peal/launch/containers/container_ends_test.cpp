@@ -13,6 +13,12 @@ using testing::Optional;
 
 constexpr const char* kMissing = "No such file or directory";
 
+ProcessEnd end_with(const std::vector<std::string>& lines) {
+  std::vector<ProcessEnd> ends = {{.rank = 0, .status = 1 << 8, .last_lines = lines}};
+  take_sentences(ends);
+  return ends.front();
+}
+
 TEST(ContainerEnds, TheLineOfAnInitTellsWhyItCannotExecuteTheCommand) {
   const std::string catatonit = "ERROR (catatonit:6): failed to exec pid1: ";
   EXPECT_THAT(failure_of_init(1, catatonit + kMissing), Optional(std::string(kMissing)));
@@ -49,9 +55,11 @@ TEST(ContainerEnds, TheTextNamesTheImageAndTheCommandAndTheLauncherFindsIt) {
   EXPECT_THAT(failed, HasSubstr("the engine's exit code is 125"));
   EXPECT_THAT(text_of_failed_engine("c", {"img", "a"}, 127), HasSubstr("lacks the command a"));
   for (const std::string& text : {missing, denied, failed}) {
-    EXPECT_TRUE(tell_of_no_start(std::vector<std::string>{"above", "peal: " + text}));
-    EXPECT_FALSE(tell_of_no_start(std::vector<std::string>{"[0] peal: " + text}));
+    EXPECT_EQ(end_with({"above", "peal: " + text}).container_start, ContainerStart::kFailed);
+    EXPECT_EQ(end_with({"[0] peal: " + text}).container_start, ContainerStart::kDone);
   }
+  EXPECT_EQ(end_with({"peal: " + text_of_interrupted_start("c", 137)}).container_start,
+            ContainerStart::kInterrupted);
 }
 
 }  // namespace

@@ -190,8 +190,12 @@ int judge(const std::string& name,
     say(text_of_failed_command(name, command, *reason));
     return code_of_failure(*reason);
   }
+  if (code == 0 || code > kSignalCode) {
+    say(text_of_interrupted_start(name, code));
+    return kNoContainer;
+  }
   say(text_of_failed_engine(name, command, code));
-  return code == 0 || code > kSignalCode ? kNoContainer : code;
+  return code;
 }
 
 /// So that the report names the signal. Returns if the signal does not end a process.
