@@ -283,6 +283,17 @@ class Ends(ContainerJobs):
             attempts = [path.name for path in self.jobs.glob(f"{job}/attempt-*")]
             self.assertEqual(len(attempts), 1 if cause == "not_started" else 2, attempts)
 
+    def test_the_cause_of_a_rank_beyond_its_memory_is_out_of_memory(self):
+        run = self.stream({"roles": [role("python3", "-c", "print(len(bytearray(10**9)))", image=IMAGE,
+                                          resources={"memory": "64M"})]})
+        self.assertEqual(run.returncode, 137, run.stderr)
+        self.assertEqual(self.status(self.newest())["cause"], "out_of_memory")
+
+    def test_a_killed_rank_without_a_limit_of_memory_has_a_signal_as_the_cause(self):
+        run = self.stream({"roles": [shell("kill -KILL $$", image=IMAGE)]})
+        self.assertEqual(run.returncode, 137, run.stderr)
+        self.assertEqual(self.status(self.newest())["cause"], "signal")
+
     def test_the_entrypoint_of_the_image_may_be_missing_too(self):
         run = self.stream({"roles": [{"name": "w", "image": IMAGE, "args": ["/app/train"]}]})
         self.assertEqual(run.returncode, 127, run.stderr)

@@ -1,6 +1,11 @@
 #include "peal/launch/containers/container_ends.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -10,6 +15,8 @@ namespace {
 constexpr std::string_view kSubject = "the container ";
 constexpr std::string_view kNoStart = " did not start: ";
 constexpr std::string_view kInterrupted = " did not start, because ";
+constexpr std::string_view kMemory = "out of memory";
+constexpr std::string_view kLimit = "; raise the limit of memory of its container, ";
 constexpr std::string_view kMissing = "No such file or directory";
 constexpr int kInitFailed = 1;       // catatonit, and tini for rare reasons
 constexpr int kCannotExecute = 126;  // as a shell, tini and engines
@@ -25,10 +32,23 @@ std::string no_start(std::string_view container) {
   return fmt::format("{}{}{}", kSubject, container, kNoStart);
 }
 
+/// Only SIGKILL ends a rank whose memory runs out.
+void take_memory(std::string_view line, ProcessEnd& end) {
+  if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGKILL) return;
+  end.out_of_memory.emplace();
+  const auto place = line.find(kLimit);
+  if (place == std::string_view::npos) return;
+  const std::string_view number = line.substr(place + kLimit.size());
+  std::int64_t bytes = 0;
+  std::from_chars(number.data(), number.data() + number.size(), bytes);
+  if (bytes > 0) end.out_of_memory->limit = Bytes(bytes);
+}
+
 void take_sentence(std::string_view line, ProcessEnd& end) {
   constexpr std::string_view kSpeaker = "peal: ";
   if (!line.starts_with(kSpeaker)) return;
   line.remove_prefix(kSpeaker.size());
+  if (line.starts_with(kMemory)) take_memory(line, end);
   if (!line.starts_with(kSubject)) return;
   const std::string_view verb = line.substr(std::min(line.find(' ', kSubject.size()), line.size()));
   if (verb.starts_with(kNoStart)) end.container_start = ContainerStart::kFailed;
@@ -95,6 +115,14 @@ std::string text_of_interrupted_start(std::string_view container, int exit_code)
                      container,
                      kInterrupted,
                      exit_code);
+}
+
+std::string text_of_memory(Evidence evidence, Bytes limit) {
+  const std::string_view reason = evidence == Evidence::kEngine
+                                      ? ": the kernel killed a process of this rank"
+                                      : " (probably): this rank was killed by SIGKILL";
+  if (limit.value == 0) return fmt::format("{}{}", kMemory, reason);
+  return fmt::format("{}{}{}{} bytes", kMemory, reason, kLimit, limit.value);
 }
 
 void take_sentences(std::span<ProcessEnd> ends) {

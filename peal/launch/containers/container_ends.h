@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "peal/base/units.h"
 #include "peal/launch/process_end.h"
 
 namespace peal::launch::containers {
@@ -37,6 +38,14 @@ std::string text_of_failed_engine(std::string_view container,
 
 /// The same, for a command of the engine that was killed.
 std::string text_of_interrupted_start(std::string_view container, int exit_code);
+
+/// Why peal says that a rank ran out of memory.
+enum class Evidence : unsigned char {
+  kEngine,  // the engine says so
+  kLimit,   // the container has a limit, and nothing else explains the SIGKILL
+};
+/// `limit`: of the container; 0: none.
+std::string text_of_memory(Evidence evidence, Bytes limit);
 
 /// Finds these sentences, after "peal: ", in the last lines of the ranks, and notes in the ends
 /// what they say.

@@ -1,5 +1,7 @@
 #include "peal/launch/containers/container_ends.h"
 
+#include <signal.h>
+
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -13,8 +15,10 @@ using testing::Optional;
 
 constexpr const char* kMissing = "No such file or directory";
 
-ProcessEnd end_with(const std::vector<std::string>& lines) {
-  std::vector<ProcessEnd> ends = {{.rank = 0, .status = 1 << 8, .last_lines = lines}};
+constexpr int kExited1 = 1 << 8;
+
+ProcessEnd end_with(const std::vector<std::string>& lines, int status = kExited1) {
+  std::vector<ProcessEnd> ends = {{.rank = 0, .status = status, .last_lines = lines}};
   take_sentences(ends);
   return ends.front();
 }
@@ -60,6 +64,18 @@ TEST(ContainerEnds, TheTextNamesTheImageAndTheCommandAndTheLauncherFindsIt) {
   }
   EXPECT_EQ(end_with({"peal: " + text_of_interrupted_start("c", 137)}).container_start,
             ContainerStart::kInterrupted);
+}
+
+TEST(ContainerEnds, TheLauncherFindsThatMemoryRanOutAndTheLimit) {
+  for (const Evidence evidence : {Evidence::kEngine, Evidence::kLimit}) {
+    const std::string line = "peal: " + text_of_memory(evidence, 64_MiB);
+    EXPECT_EQ(end_with({line}, SIGKILL).out_of_memory, OutOfMemory{64_MiB});
+    EXPECT_EQ(end_with({line}, SIGSEGV).out_of_memory, std::nullopt);
+    EXPECT_EQ(end_with({line}, kExited1).out_of_memory, std::nullopt);
+  }
+  const std::string of_machine = "peal: " + text_of_memory(Evidence::kEngine, Bytes(0));
+  EXPECT_EQ(end_with({of_machine}, SIGKILL).out_of_memory, OutOfMemory{});
+  EXPECT_EQ(end_with({"out of memory"}, SIGKILL).out_of_memory, std::nullopt);
 }
 
 }  // namespace

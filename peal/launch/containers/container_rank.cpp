@@ -125,26 +125,28 @@ struct State {
   bool is_running = false;  // the engine's command was killed
   int exit_code = 0;
   bool is_out_of_memory = false;
+  Bytes memory_limit;  // 0: none
 };
 
 /// Nothing if the container does not exist.
 std::optional<State> inspect(const std::string& engine,
                              const std::string& name,
                              const Variables& environment) {
-  const EngineAnswer answer = run_engine(
-      engine,
-      {"inspect",
-       "--type=container",
-       "--format={{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Running}} {{.State.StartedAt}}",
-       name},
-      environment);
+  const EngineAnswer answer = run_engine(engine,
+                                         {"inspect",
+                                          "--type=container",
+                                          "--format={{.State.ExitCode}} {{.State.OOMKilled}} "
+                                          "{{.State.Running}} {{.HostConfig.Memory}} "
+                                          "{{.State.StartedAt}}",
+                                          name},
+                                         environment);
   if (answer.exit_code != 0) return std::nullopt;
   std::istringstream words(answer.out);
   State state;
   std::string out_of_memory;
   std::string running;
   std::string start;
-  words >> state.exit_code >> out_of_memory >> running >> start;
+  words >> state.exit_code >> out_of_memory >> running >> state.memory_limit.value >> start;
   state.is_running = running == "true";
   state.has_started = !start.empty() && !start.starts_with("0001-");  // Go's time zero
   state.is_out_of_memory = out_of_memory == "true";
@@ -156,12 +158,12 @@ void say(const std::string& sentence) {
   std::fflush(stderr);
 }
 
-void say_if_out_of_memory(const State& state, bool has_limit, bool is_asked_to_end) {
+void say_if_out_of_memory(const State& state, bool is_asked_to_end) {
+  const bool has_limit = state.memory_limit.value > 0;
   if (state.is_out_of_memory) {
-    say("this rank was killed because its container is out of memory: raise its limit");
+    say(text_of_memory(Evidence::kEngine, state.memory_limit));
   } else if (has_limit && !is_asked_to_end && state.exit_code == kSignalCode + SIGKILL) {
-    say("this rank was killed by SIGKILL. Its container has a limit of memory, so it probably ran "
-        "out of memory: raise the limit");
+    say(text_of_memory(Evidence::kLimit, state.memory_limit));
   }
 }
 
@@ -260,7 +262,7 @@ int run(Run run, pid_t guard) {
   }
   errors.finish();
   const auto state = inspect(run.engine, run.name, environment);
-  if (state) say_if_out_of_memory(*state, has_option(arguments, "--memory="), is_asked_to_end);
+  if (state) say_if_out_of_memory(*state, is_asked_to_end);
   return judge(run.name, command_of(arguments, run.image), *code, state, errors.last_line());
 }
 
