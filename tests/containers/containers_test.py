@@ -210,6 +210,29 @@ class Ends(TestOfContainers):
         run.terminate()
         self.assertIn("ended", run.communicate()[0])
 
+    def test_a_request_to_end_is_no_error_of_the_engine(self):
+        for _ in range(3):  # the engine's error depends on the order of two signals
+            run = self.start("-n", "2", "sh", "-c", "echo begun; exec sleep 86400")
+            for _ in range(2):
+                self.assertIn("begun", run.stdout.readline())
+            run.terminate()
+            err = run.communicate()[1]
+            self.assertEqual(run.returncode, 128 + signal.SIGTERM, err)
+            self.assertEqual(len(err.splitlines()), 1, err)
+
+    def test_a_request_to_end_before_the_container_starts_is_no_failure(self):
+        with tempfile.TemporaryDirectory() as folder:
+            engine = pathlib.Path(folder, "podman")
+            engine.write_text("#!/bin/sh\n[ $1 = run ] || exec podman \"$@\"\necho begun; exec sleep 86400\n")
+            engine.chmod(0o755)
+            for number in signal.SIGTERM, signal.SIGINT:
+                run = self.start("-n", "1", "--container-engine", engine, "true")
+                self.assertEqual(run.stdout.readline(), "[0] begun\n")
+                run.send_signal(number)
+                err = run.communicate()[1]
+                self.assertEqual(run.returncode, 128 + number, err)
+                self.assertNotIn("did not start", err)
+
     def test_ranks_are_asked_to_stop_whatever_their_user(self):
         for options in [], ["--container-option=--user=1234:1234"]:
             with self.subTest(options=options):

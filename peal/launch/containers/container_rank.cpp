@@ -36,6 +36,13 @@ constexpr int kPause = 100;        // milliseconds between attempts to remove a 
 constexpr int kNoContainer = 125;  // as podman and docker: the engine has failed
 constexpr int kSignalCode = 128;   // + n: signal n has ended the rank
 
+struct Run {
+  std::string engine;
+  std::string name;
+  std::string image;
+  std::vector<std::string> arguments;  // of the engine
+};
+
 std::string folder_prefix() { return fmt::format("peal-container-{}.", ::geteuid()); }
 
 /// Takes the variable out of the environment, which is then that of the engine.
@@ -99,12 +106,20 @@ std::vector<std::string> options_of_host(const PrivateFolder& folder,
   return options;
 }
 
+/// Resumes a stopped program. The engine's command would do this too, but a container that is about
+/// to end makes the engine write an error.
+void resume(const Run& run, const Variables& environment) {
+  run_engine(run.engine, {"kill", "--signal=CONT", run.name}, environment);
+}
+
 /// Waits for the engine's command, and passes on signals to it. Its exit code; nothing if the
-/// guard was killed.
-std::optional<int> await(pid_t engine,
+/// guard was killed. `request`: the first signal that asks the rank to end; 0: none.
+std::optional<int> await(const Run& run,
+                         const Variables& environment,
+                         pid_t engine,
                          pid_t guard,
                          const sigset_t& signals,
-                         bool& is_asked_to_end) {
+                         int& request) {
   while (true) {
     siginfo_t news{};
     if (::sigwaitinfo(&signals, &news) < 0) continue;
@@ -115,8 +130,12 @@ std::optional<int> await(pid_t engine,
     if (::getppid() != guard) return std::nullopt;
     const int signal = news.si_signo;
     if (signal == SIGCHLD || signal == SIGPIPE || signal == SIGURG) continue;
-    is_asked_to_end = is_asked_to_end || signal == SIGTERM || signal == SIGINT;
-    ::kill(engine, signal);
+    if (request == 0 && (signal == SIGTERM || signal == SIGINT)) request = signal;
+    if (request != 0 && signal == SIGCONT) {
+      resume(run, environment);
+    } else {
+      ::kill(engine, signal);
+    }
   }
 }
 
@@ -158,11 +177,11 @@ void say(const std::string& sentence) {
   std::fflush(stderr);
 }
 
-void say_if_out_of_memory(const State& state, bool is_asked_to_end) {
+void say_if_out_of_memory(const State& state, int request) {
   const bool has_limit = state.memory_limit.value > 0;
   if (state.is_out_of_memory) {
     say(text_of_memory(Evidence::kEngine, state.memory_limit));
-  } else if (has_limit && !is_asked_to_end && state.exit_code == kSignalCode + SIGKILL) {
+  } else if (has_limit && request == 0 && state.exit_code == kSignalCode + SIGKILL) {
     say(text_of_memory(Evidence::kLimit, state.memory_limit));
   }
 }
@@ -183,6 +202,7 @@ ImageCommand command_of(const std::vector<std::string>& arguments, const std::st
 int judge(const std::string& name,
           const ImageCommand& command,
           int code,
+          int request,
           const std::optional<State>& state,
           const std::string& last_line) {
   if (state && state->is_running) return code;
@@ -192,6 +212,7 @@ int judge(const std::string& name,
     say(text_of_failed_command(name, command, *reason));
     return code_of_failure(*reason);
   }
+  if (request != 0) return kSignalCode + request;  // it asked the rank to end before its start
   if (code == 0 || code > kSignalCode) {
     say(text_of_interrupted_start(name, code));
     return kNoContainer;
@@ -226,13 +247,6 @@ void remove(const std::string& engine, const std::string& name, const Variables&
   }
 }
 
-struct Run {
-  std::string engine;
-  std::string name;
-  std::string image;
-  std::vector<std::string> arguments;  // of the engine
-};
-
 /// Returns the exit code of the rank.
 int run(Run run, pid_t guard) {
   const PrivateFolder folder(folder_prefix());
@@ -252,8 +266,8 @@ int run(Run run, pid_t guard) {
       {.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = errors.writer(), .mask = none});
   if (started.error != 0) throw system_error("cannot start " + run.engine, started.error);
   errors.start();
-  bool is_asked_to_end = false;
-  const auto code = await(started.pid, guard, signals, is_asked_to_end);
+  int request = 0;
+  const auto code = await(run, environment, started.pid, guard, signals, request);
   if (!code) {
     ::kill(started.pid, SIGKILL);  // the command may be about to make the container
     ::waitpid(started.pid, nullptr, 0);
@@ -262,8 +276,9 @@ int run(Run run, pid_t guard) {
   }
   errors.finish();
   const auto state = inspect(run.engine, run.name, environment);
-  if (state) say_if_out_of_memory(*state, is_asked_to_end);
-  return judge(run.name, command_of(arguments, run.image), *code, state, errors.last_line());
+  if (state) say_if_out_of_memory(*state, request);
+  const ImageCommand command = command_of(arguments, run.image);
+  return judge(run.name, command, *code, request, state, errors.last_line());
 }
 
 }  // namespace
