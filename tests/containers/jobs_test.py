@@ -283,6 +283,14 @@ class Ends(ContainerJobs):
             attempts = [path.name for path in self.jobs.glob(f"{job}/attempt-*")]
             self.assertEqual(len(attempts), 1 if cause == "not_started" else 2, attempts)
 
+    def test_gpus_that_the_host_lacks_are_named_in_words_of_peal(self):
+        options = ["--device=nvidia.com/gpu=no-such"]  # which a host with GPUs lacks, too
+        run = self.stream({"engine_options": {"container": options},
+                           "roles": [role("true", image=IMAGE, resources={"gpus": 1})]})
+        self.assertEqual(run.returncode, 126, run.stderr)
+        self.assertRegex(run.stdout + run.stderr, "this host has no GPU|The engine does not find the GPUs")
+        self.assertEqual(self.status(self.newest())["cause"], "not_started")
+
     def test_the_cause_of_a_rank_beyond_its_memory_is_out_of_memory(self):
         run = self.stream({"roles": [role("python3", "-c", "print(len(bytearray(10**9)))", image=IMAGE,
                                           resources={"memory": "64M"})]})

@@ -102,11 +102,23 @@ std::string text_of_failed_command(std::string_view container,
 
 std::string text_of_failed_engine(std::string_view container,
                                   const ImageCommand& command,
-                                  int exit_code) {
+                                  int exit_code,
+                                  std::string_view hint) {
   // Without an init, the engine's runtime looks for the command.
   if (exit_code == kNotFound) return text_of_failed_command(container, command, kMissing);
-  return fmt::format(
-      "{}the engine's exit code is {}, and its message is above", no_start(container), exit_code);
+  return fmt::format("{}the engine's exit code is {}, and its message is above{}{}",
+                     no_start(container),
+                     exit_code,
+                     hint.empty() ? "" : ". ",
+                     hint);
+}
+
+std::string hint_about_gpus(bool has_driver, std::string_view last_line) {
+  if (!has_driver) return "The job asks for GPUs, and this host has no GPU with NVIDIA's driver";
+  // podman names its device nvidia.com/gpu, and docker the capability gpu.
+  if (last_line.find("gpu") == std::string_view::npos) return {};
+  return "The engine does not find the GPUs of this host: install NVIDIA's Container Toolkit, and "
+         "run nvidia-ctk cdi generate (for podman) or nvidia-ctk runtime configure (for docker)";
 }
 
 std::string text_of_interrupted_start(std::string_view container, int exit_code) {

@@ -27,15 +27,19 @@ std::optional<std::string> failure_of_init(int exit_code, std::string_view last_
 /// As in a shell: 127 if a file is missing, else 126.
 int code_of_failure(std::string_view reason);
 
+/// What to do if a container with GPUs cannot start; empty if its GPUs are not the reason.
+/// `has_driver`: whether this host has NVIDIA's driver. `last_line`: of the engine's stderr.
+std::string hint_about_gpus(bool has_driver, std::string_view last_line);
+
 /// Sentences that the container did not start, and what to do.
 std::string text_of_failed_command(std::string_view container,
                                    const ImageCommand& command,
                                    std::string_view reason);
-/// `exit_code`: of the engine's command.
+/// `exit_code`: of the engine's command. `hint`: one more sentence, or empty.
 std::string text_of_failed_engine(std::string_view container,
                                   const ImageCommand& command,
-                                  int exit_code);
-
+                                  int exit_code,
+                                  std::string_view hint);
 /// The same, for a command of the engine that was killed.
 std::string text_of_interrupted_start(std::string_view container, int exit_code);
 

@@ -55,15 +55,25 @@ TEST(ContainerEnds, TheTextNamesTheImageAndTheCommandAndTheLauncherFindsIt) {
               HasSubstr("the image img lacks its own command, or"));
   const std::string denied = text_of_failed_command("c", {"img", "a"}, "Permission denied");
   EXPECT_THAT(denied, HasSubstr("the image img cannot execute the command a: Permission denied."));
-  const std::string failed = text_of_failed_engine("c", {"img", "a"}, 125);
+  const std::string failed = text_of_failed_engine("c", {"img", "a"}, 125, "");
   EXPECT_THAT(failed, HasSubstr("the engine's exit code is 125"));
-  EXPECT_THAT(text_of_failed_engine("c", {"img", "a"}, 127), HasSubstr("lacks the command a"));
+  EXPECT_THAT(text_of_failed_engine("c", {"img", "a"}, 127, ""), HasSubstr("lacks the command a"));
   for (const std::string& text : {missing, denied, failed}) {
     EXPECT_EQ(end_with({"above", "peal: " + text}).container_start, ContainerStart::kFailed);
     EXPECT_EQ(end_with({"[0] peal: " + text}).container_start, ContainerStart::kDone);
   }
   EXPECT_EQ(end_with({"peal: " + text_of_interrupted_start("c", 137)}).container_start,
             ContainerStart::kInterrupted);
+}
+
+TEST(ContainerEnds, AContainerWithGpusThatCannotStartTellsWhatTheHostLacks) {
+  const std::string podman = "Error: unresolvable CDI devices nvidia.com/gpu=all";
+  const std::string none = hint_about_gpus(false, podman);
+  EXPECT_THAT(none, HasSubstr("this host has no GPU"));
+  EXPECT_THAT(hint_about_gpus(true, podman), HasSubstr("Container Toolkit"));
+  EXPECT_EQ(hint_about_gpus(true, "Error: statfs /nope: no such file or directory"), "");
+  EXPECT_THAT(text_of_failed_engine("c", {"img", "a"}, 126, none),
+              HasSubstr("126, and its message is above. The job asks for GPUs, and this host"));
 }
 
 TEST(ContainerEnds, TheLauncherFindsThatMemoryRanOutAndTheLimit) {

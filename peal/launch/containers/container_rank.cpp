@@ -34,7 +34,8 @@ namespace {
 constexpr Timeout kToRemove{30'000};
 constexpr int kPause = 100;        // milliseconds between attempts to remove a container
 constexpr int kNoContainer = 125;  // as podman and docker: the engine has failed
-constexpr int kSignalCode = 128;   // + n: signal n has ended the rank
+constexpr const char* kDriver = "/dev/nvidiactl";
+constexpr int kSignalCode = 128;  // + n: signal n has ended the rank
 
 struct Run {
   std::string engine;
@@ -198,27 +199,37 @@ ImageCommand command_of(const std::vector<std::string>& arguments, const std::st
   return {image, ""};
 }
 
+/// How the engine's command ended.
+struct End {
+  int code = 0;
+  int request = 0;             // the signal that asked the rank to end; 0: none
+  std::optional<State> state;  // of the container
+  std::string last_line;       // of stderr
+};
+
+std::string hint_about(const Run& run, const std::string& last_line) {
+  const bool asks_for_gpus =
+      has_option(run.arguments, "--gpus=") || has_option(run.arguments, "--device=nvidia.com/gpu=");
+  return asks_for_gpus ? hint_about_gpus(::access(kDriver, F_OK) == 0, last_line) : "";
+}
+
 /// The result of the rank, told apart from a failure of the engine or of the container's init.
-int judge(const std::string& name,
-          const ImageCommand& command,
-          int code,
-          int request,
-          const std::optional<State>& state,
-          const std::string& last_line) {
-  if (state && state->is_running) return code;
-  if (state && state->has_started) {
-    const auto reason = failure_of_init(state->exit_code, last_line);
-    if (!reason) return state->exit_code;
-    say(text_of_failed_command(name, command, *reason));
+int judge(const Run& run, const End& end) {
+  const ImageCommand command = command_of(run.arguments, run.image);
+  if (end.state && end.state->is_running) return end.code;
+  if (end.state && end.state->has_started) {
+    const auto reason = failure_of_init(end.state->exit_code, end.last_line);
+    if (!reason) return end.state->exit_code;
+    say(text_of_failed_command(run.name, command, *reason));
     return code_of_failure(*reason);
   }
-  if (request != 0) return kSignalCode + request;  // it asked the rank to end before its start
-  if (code == 0 || code > kSignalCode) {
-    say(text_of_interrupted_start(name, code));
+  if (end.request != 0) return kSignalCode + end.request;
+  if (end.code == 0 || end.code > kSignalCode) {
+    say(text_of_interrupted_start(run.name, end.code));
     return kNoContainer;
   }
-  say(text_of_failed_engine(name, command, code));
-  return code;
+  say(text_of_failed_engine(run.name, command, end.code, hint_about(run, end.last_line)));
+  return end.code;
 }
 
 /// So that the report names the signal. Returns if the signal does not end a process.
@@ -277,8 +288,7 @@ int run(Run run, pid_t guard) {
   errors.finish();
   const auto state = inspect(run.engine, run.name, environment);
   if (state) say_if_out_of_memory(*state, request);
-  const ImageCommand command = command_of(arguments, run.image);
-  return judge(run.name, command, *code, request, state, errors.last_line());
+  return judge(run, {*code, request, state, errors.last_line()});
 }
 
 }  // namespace

@@ -62,9 +62,8 @@ CommandLookup look_up_engine(const std::string& name, const std::string& path) {
 }
 
 bool has_image(const FoundEngine& found, const std::string& image, const Variables& environment) {
-  return run_engine(found.engine,
-                    {"image", "inspect", "--format={{.Id}}", "--", image},
-                    environment)
+  return run_engine(
+             found.engine, {"image", "inspect", "--format={{.Id}}", "--", image}, environment)
              .exit_code == 0;
 }
 
@@ -76,11 +75,12 @@ std::string problem_of(const std::string& engine, const Variables& environment) 
   if (kind_of(engine) == EngineKind::kPodman) {
     return fmt::format("{} does not work on this host: {}", engine, message);
   }
-  return fmt::format("the daemon of {} does not answer: {} Start the daemon, or choose another "
-                     "engine by {}",
-                     engine,
-                     message,
-                     kEngineVariable);
+  return fmt::format(
+      "the daemon of {} does not answer: {} Start the daemon, or choose another "
+      "engine by {}",
+      engine,
+      message,
+      kEngineVariable);
 }
 
 /// Adds to found.problem or found.notice.
