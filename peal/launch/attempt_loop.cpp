@@ -62,7 +62,11 @@ AttemptEnd end_of(const LaunchReport& report) {
   const bool was_ended = report.signal != 0 || report.late_signal != 0 || report.time_limit ||
                          report.was_cancelled || report.output_closed ||
                          handled_signal(report) != 0;
-  if (end.exit_code != 0 && !was_ended && !report.start_failure) end.next = AfterAttempt::kRestart;
+  const bool cannot_start =
+      report.start_failure || std::ranges::any_of(report.ends, [](const ProcessEnd& process) {
+        return process.container_start == ContainerStart::kFailed;
+      });
+  if (end.exit_code != 0 && !was_ended && !cannot_start) end.next = AfterAttempt::kRestart;
   end.may_be_preempted =
       report.signal == SIGTERM || (report.late_signal == SIGTERM && end.exit_code != 0);
   for (const ProcessEnd& process : report.ends) {

@@ -17,7 +17,7 @@ inline constexpr const char* kAttemptVariable = "PEAL_ATTEMPT";
 
 /// What follows from the end of an attempt.
 enum class AfterAttempt : unsigned char {
-  kEnd,      // it ended well, by a signal, by a request, or by a mistake in the command
+  kEnd,      // it ended well, by a signal, by a request, or because a process cannot start
   kRestart,  // it failed
   kRetry,    // no rank was started, because hosts cannot be used
 };

@@ -199,6 +199,13 @@ TEST(AttemptLoopTest, OnlyFailuresOfTheProgramMayBeFollowedByARestart) {
   EXPECT_EQ(next_after([](auto& report) { report.output_closed = true; }), AfterAttempt::kEnd);
   EXPECT_EQ(next_after([](auto& report) { report.start_failure = StartFailure(); }),
             AfterAttempt::kEnd);
+  EXPECT_EQ(
+      next_after([](auto& report) { report.ends[0].container_start = ContainerStart::kFailed; }),
+      AfterAttempt::kEnd);
+  EXPECT_EQ(next_after([](auto& report) {
+              report.ends[0].container_start = ContainerStart::kInterrupted;
+            }),
+            AfterAttempt::kRestart);
 }
 
 TEST(AttemptLoopTest, ACancelledLaunchHasTheCodeOfSigterm) {

@@ -56,6 +56,7 @@ std::ostream& operator<<(std::ostream& out, EndCause cause) { return out << name
 
 EndCause cause_of(const ProcessEnd& failure) {
   if (!failure.lost.empty()) return EndCause::kHostLost;
+  if (failure.container_start != ContainerStart::kDone) return EndCause::kNotStarted;
   if (failure.out_of_memory) return EndCause::kOutOfMemory;
   return WIFSIGNALED(failure.status) ? EndCause::kSignal : EndCause::kProgram;
 }

@@ -37,6 +37,9 @@ TEST(EndCauseTest, TheEndOfTheMainFailureIsTheCause) {
   EXPECT_EQ(cause_of(report_of({.rank = 1, .status = SIGSEGV})), EndCause::kSignal);
   EXPECT_EQ(cause_of(report_of({.rank = 1, .status = SIGKILL, .out_of_memory = OutOfMemory{}})),
             EndCause::kOutOfMemory);
+  EXPECT_EQ(cause_of(report_of(
+                {.rank = 1, .status = kExited3, .container_start = ContainerStart::kFailed})),
+            EndCause::kNotStarted);
   EXPECT_EQ(cause_of(report_of({.rank = 1, .status = SIGKILL, .lost = "no sign of life"})),
             EndCause::kHostLost);
 }

@@ -28,6 +28,13 @@ struct OutOfMemory {
   friend bool operator==(const OutOfMemory&, const OutOfMemory&) = default;
 };
 
+/// Whether the container of a rank has started.
+enum class ContainerStart : unsigned char {
+  kDone,         // or the rank has no container
+  kFailed,       // the next attempt would fail, too
+  kInterrupted,  // the engine's command was killed
+};
+
 /// How the process of a rank ended.
 struct ProcessEnd {
   Rank rank = 0;
@@ -37,6 +44,7 @@ struct ProcessEnd {
   EndedBy ended_by = EndedBy::kItself;
   bool was_stopped = false;  // stopped by a signal when the launcher asked it to end
   std::optional<OutOfMemory> out_of_memory{};
+  ContainerStart container_start = ContainerStart::kDone;
   std::string host{};  // of a job on several hosts
   std::string lost{};  // why the host was lost; then the status is not known, and counts as SIGKILL
   std::vector<std::string> last_lines{};  // of its output, if it failed by itself

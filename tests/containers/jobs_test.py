@@ -271,10 +271,43 @@ class Ends(ContainerJobs):
         self.assertFalse(self.path("started").exists())
 
     def test_a_container_that_cannot_start_is_told_apart_from_a_program_that_fails(self):
-        for options, command, cause in (["--no-such-option"], "true", "not_started"), ([], "exit 125", "program"):
-            run = self.stream({"engine_options": {"container": options}, "roles": [shell(command, image=IMAGE)]})
-            self.assertEqual(run.returncode, 125, run.stderr)
-            self.assertEqual(self.status(self.newest())["cause"], cause)
+        for options, command, code, cause in (
+                (["--no-such-option"], ["true"], 125, "not_started"), ([], ["sh", "-c", "exit 125"], 125, "program"),
+                ([], ["/app/train"], 127, "not_started"), ([], ["sh", "-c", "exit 127"], 127, "program")):
+            run = self.stream({"restarts": {"most": 1, "first_pause": "10ms"},
+                               "engine_options": {"container": options}, "roles": [role(*command, image=IMAGE)]})
+            self.assertEqual(run.returncode, code, run.stderr)
+            job = self.newest()
+            self.assertEqual(self.status(job)["cause"], cause)
+            # The next attempt would not start either.
+            attempts = [path.name for path in self.jobs.glob(f"{job}/attempt-*")]
+            self.assertEqual(len(attempts), 1 if cause == "not_started" else 2, attempts)
+
+    def test_gpus_that_the_host_lacks_are_named_in_words_of_peal(self):
+        options = ["--device=nvidia.com/gpu=no-such"]  # which a host with GPUs lacks, too
+        run = self.stream({"engine_options": {"container": options},
+                           "roles": [role("true", image=IMAGE, resources={"gpus": 1})]})
+        self.assertEqual(run.returncode, 126, run.stderr)
+        self.assertRegex(run.stdout + run.stderr, "this host has no GPU|The engine does not find the GPUs")
+        self.assertEqual(self.status(self.newest())["cause"], "not_started")
+
+    def test_the_cause_of_a_rank_beyond_its_memory_is_out_of_memory(self):
+        run = self.stream({"roles": [role("python3", "-c", "print(len(bytearray(10**9)))", image=IMAGE,
+                                          resources={"memory": "64M"})]})
+        self.assertEqual(run.returncode, 137, run.stderr)
+        self.assertEqual(self.status(self.newest())["cause"], "out_of_memory")
+
+    def test_a_killed_rank_without_a_limit_of_memory_has_a_signal_as_the_cause(self):
+        run = self.stream({"roles": [shell("kill -KILL $$", image=IMAGE)]})
+        self.assertEqual(run.returncode, 137, run.stderr)
+        self.assertEqual(self.status(self.newest())["cause"], "signal")
+
+    def test_the_entrypoint_of_the_image_may_be_missing_too(self):
+        run = self.stream({"roles": [{"name": "w", "image": IMAGE, "args": ["/app/train"]}]})
+        self.assertEqual(run.returncode, 127, run.stderr)
+        self.assertIn(f"the image {IMAGE} lacks its own command", run.stdout + run.stderr)
+        run = self.stream({"roles": [{"name": "w", "image": IMAGE, "args": ["sh", "-c", "exit 5"]}]})
+        self.assertEqual(run.returncode, 5, run.stderr)
 
     def test_files_and_relative_directories_are_refused(self):
         self.path("data").touch()

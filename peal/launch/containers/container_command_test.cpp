@@ -127,6 +127,12 @@ TEST(ContainerCommand, ALabelNamesTheJob) {
   EXPECT_FALSE(has(submitted, "--label=peal.job=j/1"));
 }
 
+TEST(ContainerCommand, TheProcessOfTheRankGetsTheEngineTheNameAndTheImageBeforeTheCommand) {
+  const RankCommand command = in_container(rank_3(), {.image = "image"}, kPodman, {});
+  EXPECT_EQ(std::vector(command.arguments.begin(), command.arguments.begin() + 6),
+            (std::vector<std::string>{"peal", kRankWord, kPodman, "peal-j_1-0-3", "image", "run"}));
+}
+
 TEST(ContainerCommand, TheCommandAfterTheEndNamesTheSameContainer) {
   const RankCommand command = in_container(rank_3(), {.image = "image"}, kPodman, {});
   EXPECT_TRUE(has(command, "--name=peal-j_1-0-3"));

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +21,9 @@
 #include "peal/base/error.h"
 #include "peal/config/config.h"
 #include "peal/launch/containers/container_command.h"
+#include "peal/launch/containers/container_ends.h"
 #include "peal/launch/containers/engine_client.h"
+#include "peal/launch/containers/stderr_relay.h"
 #include "peal/launch/start_process.h"
 #include "peal/system/private_folder.h"
 #include "peal/system/text_file.h"
@@ -33,8 +34,15 @@ namespace {
 constexpr Timeout kToRemove{30'000};
 constexpr int kPause = 100;        // milliseconds between attempts to remove a container
 constexpr int kNoContainer = 125;  // as podman and docker: the engine has failed
-constexpr const char* kNoStart = "did not start (the engine's exit code is";
+constexpr const char* kDriver = "/dev/nvidiactl";
 constexpr int kSignalCode = 128;  // + n: signal n has ended the rank
+
+struct Run {
+  std::string engine;
+  std::string name;
+  std::string image;
+  std::vector<std::string> arguments;  // of the engine
+};
 
 std::string folder_prefix() { return fmt::format("peal-container-{}.", ::geteuid()); }
 
@@ -99,12 +107,20 @@ std::vector<std::string> options_of_host(const PrivateFolder& folder,
   return options;
 }
 
+/// Resumes a stopped program. The engine's command would do this too, but a container that is about
+/// to end makes the engine write an error.
+void resume(const Run& run, const Variables& environment) {
+  run_engine(run.engine, {"kill", "--signal=CONT", run.name}, environment);
+}
+
 /// Waits for the engine's command, and passes on signals to it. Its exit code; nothing if the
-/// guard was killed.
-std::optional<int> await(pid_t engine,
+/// guard was killed. `request`: the first signal that asks the rank to end; 0: none.
+std::optional<int> await(const Run& run,
+                         const Variables& environment,
+                         pid_t engine,
                          pid_t guard,
                          const sigset_t& signals,
-                         bool& is_asked_to_end) {
+                         int& request) {
   while (true) {
     siginfo_t news{};
     if (::sigwaitinfo(&signals, &news) < 0) continue;
@@ -115,8 +131,12 @@ std::optional<int> await(pid_t engine,
     if (::getppid() != guard) return std::nullopt;
     const int signal = news.si_signo;
     if (signal == SIGCHLD || signal == SIGPIPE || signal == SIGURG) continue;
-    is_asked_to_end = is_asked_to_end || signal == SIGTERM || signal == SIGINT;
-    ::kill(engine, signal);
+    if (request == 0 && (signal == SIGTERM || signal == SIGINT)) request = signal;
+    if (request != 0 && signal == SIGCONT) {
+      resume(run, environment);
+    } else {
+      ::kill(engine, signal);
+    }
   }
 }
 
@@ -125,26 +145,28 @@ struct State {
   bool is_running = false;  // the engine's command was killed
   int exit_code = 0;
   bool is_out_of_memory = false;
+  Bytes memory_limit;  // 0: none
 };
 
 /// Nothing if the container does not exist.
 std::optional<State> inspect(const std::string& engine,
                              const std::string& name,
                              const Variables& environment) {
-  const EngineAnswer answer = run_engine(
-      engine,
-      {"inspect",
-       "--type=container",
-       "--format={{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Running}} {{.State.StartedAt}}",
-       name},
-      environment);
+  const EngineAnswer answer = run_engine(engine,
+                                         {"inspect",
+                                          "--type=container",
+                                          "--format={{.State.ExitCode}} {{.State.OOMKilled}} "
+                                          "{{.State.Running}} {{.HostConfig.Memory}} "
+                                          "{{.State.StartedAt}}",
+                                          name},
+                                         environment);
   if (answer.exit_code != 0) return std::nullopt;
   std::istringstream words(answer.out);
   State state;
   std::string out_of_memory;
   std::string running;
   std::string start;
-  words >> state.exit_code >> out_of_memory >> running >> start;
+  words >> state.exit_code >> out_of_memory >> running >> state.memory_limit.value >> start;
   state.is_running = running == "true";
   state.has_started = !start.empty() && !start.starts_with("0001-");  // Go's time zero
   state.is_out_of_memory = out_of_memory == "true";
@@ -156,22 +178,58 @@ void say(const std::string& sentence) {
   std::fflush(stderr);
 }
 
-void say_if_out_of_memory(const State& state, bool has_limit, bool is_asked_to_end) {
+void say_if_out_of_memory(const State& state, int request) {
+  const bool has_limit = state.memory_limit.value > 0;
   if (state.is_out_of_memory) {
-    say("this rank was killed because its container is out of memory: raise its limit");
-  } else if (has_limit && !is_asked_to_end && state.exit_code == kSignalCode + SIGKILL) {
-    say("this rank was killed by SIGKILL. Its container has a limit of memory, so it probably ran "
-        "out of memory: raise the limit");
+    say(text_of_memory(Evidence::kEngine, state.memory_limit));
+  } else if (has_limit && request == 0 && state.exit_code == kSignalCode + SIGKILL) {
+    say(text_of_memory(Evidence::kLimit, state.memory_limit));
   }
 }
 
-/// The result of the rank, told apart from a failure of the engine.
-int judge(const std::string& name, int code, const std::optional<State>& state) {
-  if (state && state->is_running) return code;
-  if (state && state->has_started) return state->exit_code;
-  const int failure = code == 0 || code > kSignalCode ? kNoContainer : code;
-  say(fmt::format("the container {} {} {}); the engine's message is above", name, kNoStart, code));
-  return failure;
+/// The command that replaces the entrypoint is an option beside the image.
+ImageCommand command_of(const std::vector<std::string>& arguments, const std::string& image) {
+  constexpr std::string_view kOption = "--entrypoint=";
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const std::string_view option = arguments[i - 1];
+    if (arguments[i] == image && option.starts_with(kOption)) {
+      return {image, std::string(option.substr(kOption.size()))};
+    }
+  }
+  return {image, ""};
+}
+
+/// How the engine's command ended.
+struct End {
+  int code = 0;
+  int request = 0;             // the signal that asked the rank to end; 0: none
+  std::optional<State> state;  // of the container
+  std::string last_line;       // of stderr
+};
+
+std::string hint_about(const Run& run, const std::string& last_line) {
+  const bool asks_for_gpus =
+      has_option(run.arguments, "--gpus=") || has_option(run.arguments, "--device=nvidia.com/gpu=");
+  return asks_for_gpus ? hint_about_gpus(::access(kDriver, F_OK) == 0, last_line) : "";
+}
+
+/// The result of the rank, told apart from a failure of the engine or of the container's init.
+int judge(const Run& run, const End& end) {
+  const ImageCommand command = command_of(run.arguments, run.image);
+  if (end.state && end.state->is_running) return end.code;
+  if (end.state && end.state->has_started) {
+    const auto reason = failure_of_init(end.state->exit_code, end.last_line);
+    if (!reason) return end.state->exit_code;
+    say(text_of_failed_command(run.name, command, *reason));
+    return code_of_failure(*reason);
+  }
+  if (end.request != 0) return kSignalCode + end.request;
+  if (end.code == 0 || end.code > kSignalCode) {
+    say(text_of_interrupted_start(run.name, end.code));
+    return kNoContainer;
+  }
+  say(text_of_failed_engine(run.name, command, end.code, hint_about(run, end.last_line)));
+  return end.code;
 }
 
 /// So that the report names the signal. Returns if the signal does not end a process.
@@ -201,55 +259,51 @@ void remove(const std::string& engine, const std::string& name, const Variables&
 }
 
 /// Returns the exit code of the rank.
-int run(const std::string& engine,
-        const std::string& name,
-        std::vector<std::string> arguments,
-        pid_t guard) {
+int run(Run run, pid_t guard) {
   const PrivateFolder folder(folder_prefix());
   Variables environment = process_variables();
+  auto& arguments = run.arguments;
   const auto options = options_of_host(folder, arguments, environment);
   arguments.insert(arguments.begin() + 1, options.begin(), options.end());
-  arguments.insert(arguments.begin(), engine);
+  arguments.insert(arguments.begin(), run.engine);
   sigset_t signals;
   sigset_t none;
   sigfillset(&signals);
   sigemptyset(&none);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  StderrRelay errors;
   const StartedProcess started = start_process(
-      {.program = engine, .arguments = arguments, .environment = environment, .cpus = {}},
-      {.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = STDERR_FILENO, .mask = none});
-  if (started.error != 0) throw system_error("cannot start " + engine, started.error);
-  bool is_asked_to_end = false;
-  const auto code = await(started.pid, guard, signals, is_asked_to_end);
+      {.program = run.engine, .arguments = arguments, .environment = environment, .cpus = {}},
+      {.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = errors.writer(), .mask = none});
+  if (started.error != 0) throw system_error("cannot start " + run.engine, started.error);
+  errors.start();
+  int request = 0;
+  const auto code = await(run, environment, started.pid, guard, signals, request);
   if (!code) {
     ::kill(started.pid, SIGKILL);  // the command may be about to make the container
     ::waitpid(started.pid, nullptr, 0);
-    remove(engine, name, environment);
+    remove(run.engine, run.name, environment);
     return kSignalCode + SIGKILL;
   }
-  const auto state = inspect(engine, name, environment);
-  if (state) say_if_out_of_memory(*state, has_option(arguments, "--memory="), is_asked_to_end);
-  return judge(name, *code, state);
+  errors.finish();
+  const auto state = inspect(run.engine, run.name, environment);
+  if (state) say_if_out_of_memory(*state, request);
+  return judge(run, {*code, request, state, errors.last_line()});
 }
 
 }  // namespace
 
 int run_container_rank(const std::vector<std::string>& arguments) {
-  if (arguments.size() < 3) {
+  if (arguments.size() < 4) {
     throw Error(ErrorKind::kUsage, "peal container-rank is started by peal run --image");
   }
   const pid_t guard = ::getppid();
   // If the guard is killed, this process must live long enough to remove the container.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  const int code = run(arguments[0], arguments[1], {arguments.begin() + 2, arguments.end()}, guard);
+  const int code = run(
+      {arguments[0], arguments[1], arguments[2], {arguments.begin() + 3, arguments.end()}}, guard);
   end_by_signal(code);
   return code;
-}
-
-bool tell_of_no_start(std::span<const std::string> lines) {
-  return std::ranges::any_of(lines, [](const std::string& line) {
-    return line.starts_with("peal: the container ") && line.find(kNoStart) != std::string::npos;
-  });
 }
 
 int end_container(const std::vector<std::string>& arguments) {

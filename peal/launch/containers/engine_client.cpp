@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,11 +61,30 @@ CommandLookup look_up_engine(const std::string& name, const std::string& path) {
           .problem = "no engine for containers was found in PATH: install podman or docker"};
 }
 
+bool has_image(const FoundEngine& found, const std::string& image, const Variables& environment) {
+  return run_engine(
+             found.engine, {"image", "inspect", "--format={{.Id}}", "--", image}, environment)
+             .exit_code == 0;
+}
+
+/// Why the engine cannot do anything here, as docker without its daemon. Empty: it works.
+std::string problem_of(const std::string& engine, const Variables& environment) {
+  const EngineAnswer answer = run_engine(engine, {"ps", "--quiet"}, environment);
+  if (answer.exit_code == 0) return {};
+  const std::string message = last_line(answer.errors);
+  if (kind_of(engine) == EngineKind::kPodman) {
+    return fmt::format("{} does not work on this host: {}", engine, message);
+  }
+  return fmt::format(
+      "the daemon of {} does not answer: {} Start the daemon, or choose another "
+      "engine by {}",
+      engine,
+      message,
+      kEngineVariable);
+}
+
 /// Adds to found.problem or found.notice.
-void take_image(const std::string& image, const Variables& environment, FoundEngine& found) {
-  const EngineAnswer is_here =
-      run_engine(found.engine, {"image", "inspect", "--format={{.Id}}", "--", image}, environment);
-  if (is_here.exit_code == 0) return;
+void pull(const std::string& image, const Variables& environment, FoundEngine& found) {
   const EngineAnswer pulled = run_engine(found.engine, {"pull", "--", image}, environment);
   if (pulled.exit_code == 0) {
     found.notice += fmt::format("the image {} was missing, and was pulled; ", image);
@@ -108,7 +129,14 @@ FoundEngine find_engine(const std::string& name,
       look_up_engine(name, value_or(environment, "PATH", "/usr/local/bin:/usr/bin:/bin"));
   FoundEngine found{.engine = engine.path, .problem = engine.problem};
   if (!found.problem.empty()) return found;
-  for (const std::string& image : images) take_image(image, environment, found);
+  std::vector<std::string> missing;
+  std::ranges::copy_if(images, std::back_inserter(missing), [&](const std::string& image) {
+    return !has_image(found, image, environment);
+  });
+  if (!missing.empty()) found.problem = problem_of(found.engine, environment);
+  if (found.problem.empty()) {
+    for (const std::string& image : missing) pull(image, environment, found);
+  }
   if (found.notice.ends_with("; ")) found.notice.resize(found.notice.size() - 2);
   if (!found.problem.empty()) found.engine.clear();
   return found;

@@ -43,7 +43,8 @@ struct FoundEngine {
 };
 
 /// Finds the engine: `name`, or podman, else docker, if it is empty. Then checks that the engine
-/// has each image. Pulls an image that is missing, which may take minutes.
+/// has each image. If an image is missing, checks that the engine works (docker needs its daemon),
+/// and pulls the image, which may take minutes.
 FoundEngine find_engine(const std::string& name,
                         const std::vector<std::string>& images,
                         const Variables& environment);

@@ -1,6 +1,7 @@
 #include "peal/launch/submitted/job_ranks.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -69,6 +70,13 @@ Variables environment_of(const Job& job,
   return variables;
 }
 
+/// The threads of a rank: those of its share of the host's cores, but in a container not more than
+/// its limit of CPUs.
+int threads_of(const CoreShare& share, const std::optional<containers::Container>& container) {
+  if (!container || !container->cpus) return share.threads;
+  return std::clamp(static_cast<int>(*container->cpus), 1, share.threads);
+}
+
 /// The command, with the program that the agent has found on its host. In a container, the engine
 /// finds the program in the image.
 agents::FoundCommand found_command(const PlannedProcess& process, const HostPart& host) {
@@ -121,21 +129,22 @@ std::vector<RankCommand> job_ranks(const Job& job,
     HostPart& host = hosts.at(process.host);
     const CoreShare& share = host.shares[host.used_shares++];
     const agents::FoundCommand command = found_command(process, host);
+    std::optional<containers::Container> container;
+    if (!process.image.empty()) {
+      container = container_of(job, role_of(job, process), attempt, host.facts.cores);
+    }
+    const int threads = threads_of(share, container);
     ranks.push_back(RankCommand{
         .rank = process.rank,
         .program = command.program,
         .arguments = command.command,
-        .environment =
-            environment_of(job, process, context, attempt, host, share.threads, world_size),
+        .environment = environment_of(job, process, context, attempt, host, threads, world_size),
         .cpus = share.cpus,
         .host = process.host,
     });
-    if (process.image.empty()) continue;
+    if (!container) continue;
     ranks.back() = containers::in_container(
-        ranks.back(),
-        container_of(job, role_of(job, process), attempt, host.facts.cores),
-        host.facts.container_engine,
-        host.outside);
+        ranks.back(), *container, host.facts.container_engine, host.outside);
   }
   return ranks;
 }

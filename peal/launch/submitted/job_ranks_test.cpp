@@ -100,6 +100,22 @@ TEST(JobRanksTest, ProcessesOfAHostShareItsCores) {
   EXPECT_EQ(made.ranks[1].environment.at("OMP_NUM_THREADS"), "2");
 }
 
+TEST(JobRanksTest, AContainerWithALimitOfCpusHasNoMoreThreads) {
+  const auto threads_with = [](double cpus, int ranks, const std::string& image) {
+    Job job{.name = "j", .roles = {role_with("a", 1, "p")}};
+    job.roles[0].ranks_per_node = ranks;
+    job.roles[0].image = image;
+    job.roles[0].resources.cpus = cpus;
+    return made_from(job, {{"h0", ranks}}).ranks.front().environment.at("OMP_NUM_THREADS");
+  };
+  EXPECT_EQ(threads_with(1, 1, "x"), "1");
+  EXPECT_EQ(threads_with(2.5, 1, "x"), "2");
+  EXPECT_EQ(threads_with(2, 2, "x"), "1");
+  EXPECT_EQ(threads_with(0.5, 1, "x"), "1");
+  EXPECT_EQ(threads_with(99, 1, "x"), "4");
+  EXPECT_EQ(threads_with(1, 1, ""), "4");  // nothing limits the process
+}
+
 /// `peal run` takes a process with these marks for a rank, and would start a world of its own.
 TEST(JobRanksTest, NodesThatStartTheirRanksAreNotMarkedAsRanks) {
   const auto has = [](const char* name) { return testing::Contains(testing::Key(name)); };

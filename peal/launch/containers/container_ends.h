@@ -1,0 +1,58 @@
+// What `peal container-rank` says about the end of a container. The launcher reads it in the output
+// of the rank, because an exit code does not tell an engine from a program. Pure.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "peal/base/units.h"
+#include "peal/launch/process_end.h"
+
+namespace peal::launch::containers {
+
+/// The command of a container, for texts.
+struct ImageCommand {
+  std::string image;
+  std::string command;  // empty: that of the image
+};
+
+/// Why the init of a container could not execute the command, such as "No such file or directory";
+/// nothing if it could. An init only ends with an exit code that a program may have, too, and
+/// writes a line of its own: this knows the lines of catatonit (podman) and tini (docker).
+/// `last_line`: of the container's stderr.
+std::optional<std::string> failure_of_init(int exit_code, std::string_view last_line);
+
+/// As in a shell: 127 if a file is missing, else 126.
+int code_of_failure(std::string_view reason);
+
+/// What to do if a container with GPUs cannot start; empty if its GPUs are not the reason.
+/// `has_driver`: whether this host has NVIDIA's driver. `last_line`: of the engine's stderr.
+std::string hint_about_gpus(bool has_driver, std::string_view last_line);
+
+/// Sentences that the container did not start, and what to do.
+std::string text_of_failed_command(std::string_view container,
+                                   const ImageCommand& command,
+                                   std::string_view reason);
+/// `exit_code`: of the engine's command. `hint`: one more sentence, or empty.
+std::string text_of_failed_engine(std::string_view container,
+                                  const ImageCommand& command,
+                                  int exit_code,
+                                  std::string_view hint);
+/// The same, for a command of the engine that was killed.
+std::string text_of_interrupted_start(std::string_view container, int exit_code);
+
+/// Why peal says that a rank ran out of memory.
+enum class Evidence : unsigned char {
+  kEngine,  // the engine says so
+  kLimit,   // the container has a limit, and nothing else explains the SIGKILL
+};
+/// `limit`: of the container; 0: none.
+std::string text_of_memory(Evidence evidence, Bytes limit);
+
+/// Finds these sentences, after "peal: ", in the last lines of the ranks, and notes in the ends
+/// what they say.
+void take_sentences(std::span<ProcessEnd> ends);
+
+}  // namespace peal::launch::containers
