@@ -71,10 +71,14 @@ int show_logs(launch::Runner& runner,
       std::fflush(stdout);
     });
   } catch (const Interrupted&) {
-    say(fmt::format("peal: the job goes on; peal cancel {} ends it\n", submission.id));
+    say_job_goes_on(submission.id);
     return kInterruptedByUser;
   }
   return 0;
+}
+
+void say_job_goes_on(const std::string& id) {
+  say(fmt::format("peal: the job goes on; peal cancel {} ends it\n", id));
 }
 
 void say_end(const launch::JobStatus& status) {

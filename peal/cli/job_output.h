@@ -2,6 +2,8 @@
 // --stream-logs`.
 #pragma once
 
+#include <string>
+
 #include "peal/launch/jobs/job_records.h"
 #include "peal/launch/runner.h"
 
@@ -14,6 +16,9 @@ namespace peal::cli {
 int show_logs(launch::Runner& runner,
               const launch::jobs::Submission& submission,
               launch::LogQuery query);
+
+/// To stderr, after a signal has ended a command of the user: how to end the job.
+void say_job_goes_on(const std::string& id);
 
 /// To stderr: "peal: mnist-7k2pxd succeeded".
 void say_end(const launch::JobStatus& status);
