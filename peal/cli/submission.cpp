@@ -185,20 +185,23 @@ Submission start(launch::Runner& runner, const launch::Job& job, const Submissio
   const JobFolder folder =
       launch::jobs::make_job_folder(launch::jobs::jobs_directory(), {job, submission, {}});
   const bool is_kubernetes = submission.runner == "kubernetes";
+  Submission accepted;
   try {
     const std::string engine_id =
         runner.start(job,
                      {.id = folder.id(),
                       .secret = is_kubernetes ? launch::make_job_context().job.secret : Secret()});
-    Submission accepted = read_submission(folder);
+    accepted = read_submission(folder);
     accepted.engine_id = engine_id;
-    if (is_kubernetes || submission.runner == "slurm") accepted.launcher.reset();
+    if (has_engine(accepted)) accepted.launcher.reset();
     write(folder, accepted);
-    return accepted;
   } catch (...) {
     launch::jobs::remove_job(folder);
     throw;
   }
+  // `peal cancel` during the start has found no job. In Kubernetes, no launcher reads its request.
+  if (is_kubernetes && read_cancel_request(folder)) runner.cancel(folder.id());
+  return accepted;
 }
 
 void say_next_commands(const SubmitRequest& request, const std::string& id) {

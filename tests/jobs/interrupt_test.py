@@ -83,6 +83,26 @@ class Interrupt(JobTest):
         run.communicate(timeout=PATIENCE)
         self.assertEqual(run.returncode, -signal.SIGTERM)
 
+    def test_slurm_knows_a_job_whose_submission_was_killed(self):
+        self.engine("sbatch", "echo 17")
+        for name, script in (("scontrol", 'echo "JobId=17 JobName=$(cat name) JobState=PENDING Reason=Resources"'),
+                             ("scancel", 'echo "$@" >> cancelled')):
+            path = self.path(f"bin/{name}")
+            path.write_text(f"#!/bin/sh\ncd '{self.folder}'\n[ -e name ] || exit 0\n{script}\n")
+            path.chmod(0o755)
+        run = self.submit_in_a_group("slurm")
+        self.await_file("asked")
+        [job] = os.listdir(self.jobs)
+        self.assertEqual(self.status(job)["state"], "queued")  # it is being submitted
+        run.kill()
+        run.communicate()
+        self.assertEqual(self.status(job)["state"], "unknown")
+        self.path("name").write_text(job)
+        self.assertEqual(self.status(job)["engine_state"], "PENDING")
+        self.assertIn(" queued (PENDING) ", self.peal("jobs").stdout)
+        self.cancel(job)
+        self.assertIn(f"--state=PENDING --name={job}\n", self.path("cancelled").read_text())
+
     def test_an_engine_that_refuses_the_job_leaves_nothing(self):
         self.engine("sbatch", "echo no >&2; exit 1")
         run = self.submit_in_a_group("slurm")

@@ -98,13 +98,14 @@ CancelResult SlurmRunner::cancel(const std::string& id) {
   const jobs::JobFolder folder = find(id);
   const std::string number = read_submission(folder).engine_id;
   if (ask(number, id).empty()) return CancelResult::kNoSuchJob;
+  const std::string job = number.empty() ? "--name=" + id : number;  // peal submit was killed
   const auto asked = read_cancel_request(folder);
   const auto grace = read_job(folder).grace;
   if (asked && jobs::wall_time_now() - asked->asked_at > grace) {
-    end_now(number);
+    end_now(job);
   } else {
     ask_to_cancel(folder);  // so that the launcher knows why
-    ask_to_end(number);
+    ask_to_end(job);
   }
   return CancelResult::kCancelled;
 }
