@@ -40,10 +40,19 @@ std::chrono::seconds age_of(const std::string& text) {
       fmt::format("--remove-after {}: it takes a time such as 7d or 12h", quoted_beginning(text)));
 }
 
+/// As recorded, which `status` may just have done, or else as the engine says.
+std::optional<records::WallTime> end_time(const SubmittedJob& job,
+                                          const launch::JobStatus& status) {
+  const auto recorded = job.ended_at();
+  return recorded ? recorded : status.ended_at;
+}
+
 /// If an engine does not answer, the other jobs are listed nevertheless.
 void ask_the_engine(records::JobEntry& job) {
   try {
-    job.status = SubmittedJob(job.id).status();
+    const SubmittedJob submitted(job.id);
+    job.status = submitted.status();
+    job.ended_at = end_time(submitted, job.status);
   } catch (const Error& error) {
     job.status.reason = error.message();
   }
@@ -94,7 +103,7 @@ SubmittedJob JobCommands::find(const std::string& text) const {
 int JobCommands::show_status() const {
   const SubmittedJob job = find(id_);
   const launch::JobStatus status = job.status();
-  const auto ended_at = job.ended_at();  // after the status, which may record the end
+  const auto ended_at = end_time(job, status);
   const std::string text = as_json_ ? status_json(job.submission(), status, ended_at)
                                     : status_text(job.submission(), status, ended_at);
   std::fputs(text.c_str(), stdout);

@@ -1,5 +1,7 @@
 #include "peal/cli/submitted_job.h"
 
+#include <signal.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 #include "peal/base/printable.h"
 #include "peal/cli/job_runner.h"
 #include "peal/launch/jobs/job_status.h"
+#include "peal/launch/process_end.h"
 
 namespace peal::cli {
 namespace {
@@ -52,7 +55,8 @@ launch::JobStatus SubmittedJob::status() const {
       has_ended(status.state) &&
       std::ranges::all_of(status.nodes, launch::has_ended, &launch::NodeStatus::state);
   if (has_engine(submission_) && is_over && !read_end(*folder_)) {
-    write(*folder_, launch::jobs::end_of(status, launch::jobs::wall_time_now()));
+    const auto ended_at = status.ended_at.value_or(launch::jobs::wall_time_now());
+    write(*folder_, launch::jobs::end_of(status, ended_at));
   }
   return status;
 }
@@ -82,6 +86,8 @@ launch::JobStatus SubmittedJob::status_of_the_runner() const {
         "{}{}", was_recorded ? "" : "peal submit was killed during the start; ", error.message());
     if (const auto request = read_cancel_request(*folder_)) {
       status.state = launch::JobState::kCancelled;
+      status.cause = launch::EndCause::kCancelled;
+      status.exit_code = launch::kSignalBase + SIGTERM;  // as with the other runners
       status.reason = fmt::format("{} has cancelled it on {}", request->user, request->host);
     }
     return status;

@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
 import cluster
 from capabilities import shows
 from cluster import Cluster, two_roles
+from objects import now
 from stand_in import PATIENCE, find, one_role, wait_for
 
 
@@ -85,6 +86,17 @@ class Commands(Cluster):
         job = re.search("peal: (job-[a-z0-9]*) failed: master-0 ended with exit code 9", text)[1]
         self.assertEqual(self.status(job)["last_lines"], [str(number) for number in range(11, 31)])
 
+    def test_a_job_has_ended_when_its_last_node_has_ended_and_not_when_its_status_is_asked(self):
+        job = self.submit(one_role("sh", "-c", "exit 9"))
+        condition = wait_for("it has not failed", lambda: [
+            each for each in json.loads(self.cluster.kubectl("get", "job", f"{job}-master", "-o", "json"))
+            ["status"].get("conditions", []) if each["type"] == "Failed"])[0]
+        ended = condition["lastTransitionTime"]
+        wait_for("the clock stands still", lambda: now() > ended)
+        self.assertEqual(self.status(job)["ended_at"], ended)
+        listed = {each["id"]: each for each in json.loads(self.peal_says("jobs", "--json"))}
+        self.assertEqual(listed[job]["ended_at"], ended)
+
     def test_the_status_tells_no_running_node_after_the_end(self):
         job = two_roles(1, ["sh", "-c", "exit 0"], success_role="master")
         job["roles"][1]["command"] = ["sleep", "60"]
@@ -149,7 +161,8 @@ class Commands(Cluster):
         self.assertEqual(self.peal_says("cancel", job[:8]), f"{job} is being cancelled\n")
         wait_for("objects remain", lambda: not self.objects(job))
         self.assertEqual(self.peal_says("cancel", job), f"{job} has ended already: cancelled\n")
-        self.assertEqual(self.status(job)["state"], "cancelled")
+        status = self.status(job)
+        self.assertEqual((status["state"], status["cause"], status["exit_code"]), ("cancelled", "cancelled", 143))
 
     @shows("images")
     def test_print_shows_the_manifests_that_are_submitted_without_a_secret(self):

@@ -222,6 +222,20 @@ void describe_progress(const std::vector<RoleJob>& jobs, JobStatus& status) {
   }
 }
 
+/// A job has failed with its first role that fails, and has succeeded with its last one that
+/// decides.
+void add_end_time(const std::vector<RoleJob>& jobs, JobStatus& status) {
+  const bool has_succeeded = status.state == JobState::kSucceeded;
+  std::vector<std::string> times;
+  for (const RoleJob& job : jobs) {
+    const bool counts = has_succeeded ? job.decides : has_failed(job);
+    if (counts && !job.end_time.empty()) times.push_back(job.end_time);
+  }
+  if (times.empty()) return;
+  status.ended_at =
+      try_parse_time(has_succeeded ? std::ranges::max(times) : std::ranges::min(times));
+}
+
 }  // namespace
 
 void end_nodes(const std::string& role, JobStatus& status) {
@@ -256,6 +270,7 @@ JobStatus status_of(const std::string& id, const std::vector<RoleJob>& jobs) {
     const bool is_over = !job.end.empty() || job.is_suspended;
     if (has_ended(status.state) && is_over) end_nodes(job.role, status);
   }
+  if (has_ended(status.state)) add_end_time(jobs, status);
   return status;
 }
 

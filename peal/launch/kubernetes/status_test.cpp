@@ -63,6 +63,21 @@ TEST(Status, TheEarliestFailureOfAllRolesIsTheCause) {
   EXPECT_EQ(status.failed_rank, 1);
 }
 
+TEST(Status, AJobEndsWhenItsIndexedJobsHaveEnded) {
+  const auto at = [](RoleJob job, const std::string& end, const std::string& time) {
+    job = ended(std::move(job), end, "X");
+    job.end_time = time;
+    return job;
+  };
+  const RoleJob master = at(job_of("m", {{succeeded()}}), "Complete", "2026-11-29T04:21:50Z");
+  const RoleJob worker = at(job_of("w", {{succeeded()}}, 1), "Complete", "2026-11-29T04:21:52Z");
+  EXPECT_EQ(status_of("a", {master, worker}).ended_at, try_parse_time("2026-11-29T04:21:52Z"));
+  const RoleJob bad = at(job_of("m", {{failed(1, "")}}), "Failed", "1970-01-01T00:00:07Z");
+  EXPECT_EQ(status_of("a", {bad, worker}).ended_at->time_since_epoch(), std::chrono::seconds(7));
+  EXPECT_EQ(status_of("a", {master, job_of("w", {{running()}}, 1)}).ended_at, std::nullopt);
+  EXPECT_EQ(try_parse_time("yesterday"), std::nullopt);
+}
+
 TEST(Status, NodesThatRunAtTheEndOfTheJobAreCancelledWithTheirRole) {
   const RoleJob master =
       ended(job_of("m", {{failed(1, "2026-01-01T00:00:02Z")}, {running()}}), "Failed", "X");
