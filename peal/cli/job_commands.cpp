@@ -21,7 +21,8 @@ namespace {
 
 namespace records = launch::jobs;
 
-constexpr const char* kJobHelp = "The id of the job, or the beginning of the id";
+constexpr const char* kJobHelp =
+    "The id of the job, the beginning of the id, or the name of the job";
 
 std::optional<int> count_of(const char* option, const std::string& text) {
   if (text.empty()) return std::nullopt;

@@ -92,7 +92,7 @@ class Commands(Cluster):
             each for each in json.loads(self.cluster.kubectl("get", "job", f"{job}-master", "-o", "json"))
             ["status"].get("conditions", []) if each["type"] == "Failed"])[0]
         ended = condition["lastTransitionTime"]
-        wait_for("the clock stands still", lambda: now() > ended)
+        wait_for("the same second", lambda: now() > ended)
         self.assertEqual(self.status(job)["ended_at"], ended)
         listed = {each["id"]: each for each in json.loads(self.peal_says("jobs", "--json"))}
         self.assertEqual(listed[job]["ended_at"], ended)
