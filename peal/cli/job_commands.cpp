@@ -116,9 +116,15 @@ int JobCommands::show_logs() const {
   launch::LogQuery query{.rank = count_of("--rank", rank_),
                          .attempt = count_of("--attempt", attempt_)};
   if (follows_) query.follow = launch::Follow::kUntilTheEnd;
-  const int code = cli::show_logs(job.runner(), job.submission(), query);
-  if (follows_ && code == 0) say_end(job.status());
-  return code;
+  const ShownLogs shown = cli::show_logs(job.runner(), job.submission(), query);
+  if (shown.exit_code != 0) return shown.exit_code;
+  if (follows_) {
+    say_end(job.status());
+  } else if (!shown.has_lines && !query.rank && !query.attempt) {
+    const launch::JobStatus status = job.status();
+    if (!status.first_failure.empty()) say_end(status);  // perhaps the job could not start
+  }
+  return 0;
 }
 
 int JobCommands::cancel() const {

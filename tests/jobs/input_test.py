@@ -113,6 +113,17 @@ class Input(JobTest):
 class Failures(JobTest):
     """Mistakes that only the hosts can notice."""
 
+    def test_the_logs_of_a_job_that_could_not_start_say_why(self):
+        job = self.submit({"roles": [role("./no-such-program")]})
+        self.end_of(job)
+        run = self.peal("logs", job)
+        self.assertEqual((run.returncode, run.stdout), (0, ""))
+        self.assertRegex(run.stderr, rf"\Apeal: {job} failed: [^\n]*no-such-program[^\n]*\n\Z")
+        job = self.submit({"roles": [shell("echo no data; exit 1")]})
+        self.end_of(job)
+        run = self.peal("logs", job)
+        self.assertEqual((run.stdout, run.stderr), ("no data\n", ""))
+
     def assert_fails(self, job, code, says):
         run = self.stream(job)
         self.assertEqual((run.returncode, run.stdout), (code, ""), run.stderr)

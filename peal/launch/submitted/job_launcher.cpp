@@ -261,7 +261,7 @@ int JobLauncher::await(agents::Agents& agents) {
 
 AttemptEnd JobLauncher::refuse(const agents::Refusal& refusal, int number) {
   say("peal: " + refusal.text);
-  const AttemptEnd end = agents::end_of(refusal, number);
+  AttemptEnd end = agents::end_of(refusal, number);
   // The failure of the attempt before stays the failure of the job.
   if (end.next == AfterAttempt::kRetry && !end_.first_failure.empty()) return end;
   end_ = {.cause = EndCause::kNotStarted, .first_failure = as_sentence(refusal.text)};
