@@ -47,6 +47,11 @@ std::string how_it_failed(const Pod& pod) {
   return fmt::format("ended with exit code {}", *pod.exit_code);
 }
 
+/// `peal run` starts the ranks of a node with several ranks: exec: "peal": not found in $PATH.
+bool lacks_peal(const Pod& pod) {
+  return pod.exit_code && pod.message.find("\"peal\"") != std::string::npos;
+}
+
 EndCause cause_of(const Pod& pod) {
   constexpr std::array<std::string_view, 4> kHostTaken = {
       "Evicted", "NodeLost", "NodeShutdown", "Terminated"};
@@ -187,6 +192,9 @@ void describe_failure(const std::vector<RoleJob>& jobs, JobStatus& status) {
     status.cause = cause_of(*first.pod);
     status.first_failure = fmt::format("{} {}", name_of_node(*first.node), first.node->reason);
     if (!first.pod->host.empty()) status.first_failure += " on " + first.pod->host;
+    if (!first.rank && lacks_peal(*first.pod)) {
+      status.first_failure += "; ranks_per_node needs the program peal in the image";
+    }
     status.failed_rank = first.rank;
   }
   // A rank gives up if another rank never starts. Then the other rank is the cause.

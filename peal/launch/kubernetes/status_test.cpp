@@ -12,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 Pod running() { return {.name = "p", .phase = "Running", .host = "h", .is_placed = true}; }
 Pod succeeded() { return {.name = "p", .phase = "Succeeded", .exit_code = 0}; }
@@ -61,6 +62,20 @@ TEST(Status, TheEarliestFailureOfAllRolesIsTheCause) {
   EXPECT_EQ(status.exit_code, 9);
   EXPECT_EQ(status.first_failure, "w-0 ended with exit code 9 on h");
   EXPECT_EQ(status.failed_rank, 1);
+}
+
+TEST(Status, ThatANodeWithSeveralRanksNeedsPealIsSaid) {
+  const auto failure = [](int ranks, const std::string& program) {
+    Pod pod = failed(128, "", "StartError");
+    pod.message = "exec: \"" + program + "\": executable file not found in $PATH";
+    RoleJob job = ended(job_of("m", {{pod}}), "Failed", "X");
+    job.ranks_per_node = ranks;
+    return status_of("a", {job}).first_failure;
+  };
+  const auto is_explained = HasSubstr("; ranks_per_node needs the program peal in the image");
+  EXPECT_THAT(failure(2, "peal"), is_explained);
+  EXPECT_THAT(failure(2, "train"), Not(is_explained));
+  EXPECT_THAT(failure(1, "peal"), Not(is_explained)) << "a command of the user";
 }
 
 TEST(Status, AJobEndsWhenItsIndexedJobsHaveEnded) {
