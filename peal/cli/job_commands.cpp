@@ -21,7 +21,8 @@ namespace {
 
 namespace records = launch::jobs;
 
-constexpr const char* kJobHelp = "The id of the job, or the beginning of the id";
+constexpr const char* kJobHelp =
+    "The id of the job, the beginning of the id, or the name of the job";
 
 std::optional<int> count_of(const char* option, const std::string& text) {
   if (text.empty()) return std::nullopt;
@@ -40,10 +41,19 @@ std::chrono::seconds age_of(const std::string& text) {
       fmt::format("--remove-after {}: it takes a time such as 7d or 12h", quoted_beginning(text)));
 }
 
+/// As recorded, which `status` may just have done, or else as the engine says.
+std::optional<records::WallTime> end_time(const SubmittedJob& job,
+                                          const launch::JobStatus& status) {
+  const auto recorded = job.ended_at();
+  return recorded ? recorded : status.ended_at;
+}
+
 /// If an engine does not answer, the other jobs are listed nevertheless.
 void ask_the_engine(records::JobEntry& job) {
   try {
-    job.status = SubmittedJob(job.id).status();
+    const SubmittedJob submitted(job.id);
+    job.status = submitted.status();
+    job.ended_at = end_time(submitted, job.status);
   } catch (const Error& error) {
     job.status.reason = error.message();
   }
@@ -94,7 +104,7 @@ SubmittedJob JobCommands::find(const std::string& text) const {
 int JobCommands::show_status() const {
   const SubmittedJob job = find(id_);
   const launch::JobStatus status = job.status();
-  const auto ended_at = job.ended_at();  // after the status, which may record the end
+  const auto ended_at = end_time(job, status);
   const std::string text = as_json_ ? status_json(job.submission(), status, ended_at)
                                     : status_text(job.submission(), status, ended_at);
   std::fputs(text.c_str(), stdout);
@@ -106,9 +116,15 @@ int JobCommands::show_logs() const {
   launch::LogQuery query{.rank = count_of("--rank", rank_),
                          .attempt = count_of("--attempt", attempt_)};
   if (follows_) query.follow = launch::Follow::kUntilTheEnd;
-  const int code = cli::show_logs(job.runner(), job.submission(), query);
-  if (follows_ && code == 0) say_end(job.status());
-  return code;
+  const ShownLogs shown = cli::show_logs(job.runner(), job.submission(), query);
+  if (shown.exit_code != 0) return shown.exit_code;
+  if (follows_) {
+    say_end(job.status());
+  } else if (!shown.has_lines && !query.rank && !query.attempt) {
+    const launch::JobStatus status = job.status();
+    if (!status.first_failure.empty()) say_end(status);  // perhaps the job could not start
+  }
+  return 0;
 }
 
 int JobCommands::cancel() const {

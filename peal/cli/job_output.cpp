@@ -56,9 +56,10 @@ std::string label_of(const launch::LogLine& line) {
 
 }  // namespace
 
-int show_logs(launch::Runner& runner,
-              const launch::jobs::Submission& submission,
-              launch::LogQuery query) {
+ShownLogs show_logs(launch::Runner& runner,
+                    const launch::jobs::Submission& submission,
+                    launch::LogQuery query) {
+  ShownLogs shown;
   const CatchCtrlC guard;
   query.interrupt = CatchCtrlC::check;
   query.tell = [](const std::string& sentence) {
@@ -67,14 +68,19 @@ int show_logs(launch::Runner& runner,
   const bool is_labelled = has_several_ranks(submission);
   try {
     runner.logs(submission.id, query, [&](const launch::LogLine& line) {
+      shown.has_lines = true;
       fmt::print("{}{}\n", is_labelled ? label_of(line) : "", line.text);
       std::fflush(stdout);
     });
   } catch (const Interrupted&) {
-    say(fmt::format("peal: the job goes on; peal cancel {} ends it\n", submission.id));
-    return kInterruptedByUser;
+    say_job_goes_on(submission.id);
+    shown.exit_code = kInterruptedByUser;
   }
-  return 0;
+  return shown;
+}
+
+void say_job_goes_on(const std::string& id) {
+  say(fmt::format("peal: the job goes on; peal cancel {} ends it\n", id));
 }
 
 void say_end(const launch::JobStatus& status) {
@@ -82,7 +88,8 @@ void say_end(const launch::JobStatus& status) {
 }
 
 int stream(launch::Runner& runner, const launch::jobs::Submission& submission) {
-  const int code = show_logs(runner, submission, {.follow = launch::Follow::kUntilTheEnd});
+  const int code =
+      show_logs(runner, submission, {.follow = launch::Follow::kUntilTheEnd}).exit_code;
   if (code != 0) return code;
   const launch::JobStatus status = runner.status(submission.id);
   say_end(status);

@@ -46,6 +46,12 @@ int wrong_arguments(const CLI::App& app,
   if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
     const std::string name = chosen.front()->get_name();
     const std::string program = name == "run" ? wording.program : "peal " + name;
+    if (name == "submit" && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+      say(fmt::format(
+          "peal: {}: peal submit takes one job; arguments of the program come after --\n",
+          printable(app.remaining(true).front())));
+      return kUsage;
+    }
     const bool lacks_job = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
                            chosen.front()->get_option_no_throw("JOB") != nullptr;
     say(fmt::format("peal: {}{}\nSee {} --help\n",

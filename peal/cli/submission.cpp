@@ -1,6 +1,7 @@
 #include "peal/cli/submission.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <random>
 
@@ -9,6 +10,7 @@
 
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
+#include "peal/cli/held_signals.h"
 #include "peal/cli/job_output.h"
 #include "peal/cli/job_runner.h"
 #include "peal/cli/say.h"
@@ -177,6 +179,43 @@ std::string printed_script(const SubmitRequest& request) {
       {.id = id, .peal = own_path(), .folder = (launch::jobs::jobs_directory() / id).string()});
 }
 
+/// Starts the job and records the answer of its engine. Returns the record. Nothing remains of a
+/// job that the engine refuses.
+Submission start(launch::Runner& runner, const launch::Job& job, const Submission& submission) {
+  const JobFolder folder =
+      launch::jobs::make_job_folder(launch::jobs::jobs_directory(), {job, submission, {}});
+  const bool is_kubernetes = submission.runner == "kubernetes";
+  Submission accepted;
+  try {
+    const std::string engine_id =
+        runner.start(job,
+                     {.id = folder.id(),
+                      .secret = is_kubernetes ? launch::make_job_context().job.secret : Secret()});
+    accepted = read_submission(folder);
+    accepted.engine_id = engine_id;
+    if (has_engine(accepted)) accepted.launcher.reset();
+    write(folder, accepted);
+  } catch (...) {
+    launch::jobs::remove_job(folder);
+    throw;
+  }
+  // `peal cancel` during the start has found no job. In Kubernetes, no launcher reads its request.
+  if (is_kubernetes && read_cancel_request(folder)) runner.cancel(folder.id());
+  return accepted;
+}
+
+void say_next_commands(const SubmitRequest& request, const std::string& id) {
+  if (request.to == "kubernetes" && request.job.roles.size() > 1 && !request.stream_logs) {
+    say("peal: after a role has ended the job, Kubernetes does not end the other roles; "
+        "peal status and peal logs -f end them\n");
+  }
+  if (!request.stream_logs) {
+    fmt::print("{}\n", id);
+    std::fflush(stdout);
+  }
+  say(fmt::format("peal: submitted {0}; see it with\n  peal status {0}\n  peal logs -f {0}\n", id));
+}
+
 }  // namespace
 
 std::vector<std::string> check_job(const SubmitRequest& request) {
@@ -200,7 +239,6 @@ int submit(const SubmitRequest& request) {
   check_runner_of(request);
   check_job_for(request);
   const std::filesystem::path here = std::filesystem::current_path();
-  const bool is_kubernetes = request.to == "kubernetes";
   Submission submission{.runner = request.to,
                         .runner_options = runner_options(request),
                         .directory = here,
@@ -208,29 +246,15 @@ int submit(const SubmitRequest& request) {
   say_notices(unused_fields(request));
   const auto runner = make_runner(submission);
   const launch::Job job = placed(request, here);
-  const JobFolder folder =
-      launch::jobs::make_job_folder(launch::jobs::jobs_directory(), {job, submission, {}});
-  try {
-    const std::string engine_id =
-        runner->start(job,
-                      {.id = folder.id(),
-                       .secret = is_kubernetes ? launch::make_job_context().job.secret : Secret()});
-    submission = read_submission(folder);
-    submission.engine_id = engine_id;
-    const bool is_engine_responsible = is_kubernetes || request.to == "slurm";
-    if (is_engine_responsible) submission.launcher.reset();
-    write(folder, submission);
-  } catch (...) {
-    launch::jobs::remove_job(folder);
-    throw;
+  {
+    const HeldSignals signals;
+    submission = start(*runner, job, submission);
+    say_next_commands(request, submission.id);
+    if (const int number = HeldSignals::noted(); number != 0) {
+      say_job_goes_on(submission.id);
+      return launch::kSignalBase + number;
+    }
   }
-  if (is_kubernetes && job.roles.size() > 1 && !request.stream_logs) {
-    say("peal: after a role has ended the job, Kubernetes does not end the other roles; "
-        "peal status and peal logs -f end them\n");
-  }
-  if (!request.stream_logs) fmt::print("{}\n", folder.id());
-  say(fmt::format("peal: submitted {0}; see it with\n  peal status {0}\n  peal logs -f {0}\n",
-                  folder.id()));
   return request.stream_logs ? stream(*runner, submission) : 0;
 }
 

@@ -12,6 +12,7 @@ namespace peal::cli {
 /// to stderr. With SubmitRequest::stream_logs, shows the output of the job until it has ended
 /// instead of the id.
 /// Returns 0; with stream_logs, the exit code of the job, and 130 after Ctrl-C (the job goes on).
+/// SIGINT, SIGTERM and SIGHUP take effect only after the start of the job is recorded: 128+n.
 /// Errors: usage (the runner is missing or does not fit), resource (the engine refuses the job).
 int submit(const SubmitRequest& request);
 

@@ -156,7 +156,7 @@ bool describe_a_job(const std::vector<launch::GivenFlag>& flags) {
 void check_runner(const std::string& name) {
   const auto& known = launch::kRunnerNames;
   if (name.empty() || std::ranges::find(known, name) != known.end()) return;
-  const std::string_view nearest = nearest_word(name, known);
+  const std::string_view nearest = name == "k8s" ? "kubernetes" : nearest_word(name, known);
   throw Error(ErrorKind::kUsage,
               nearest.empty() ? fmt::format("--to {}: there is no such runner, only {}",
                                             quoted_beginning(name),
@@ -207,7 +207,8 @@ void SubmitCommand::add_options() {
   submit_->add_flag("--print", request_.print, "Show the job in peal's own form; start nothing");
   submit_->add_flag("--dry-run", request_.dry_run, "Show the processes of the job; start nothing");
   submit_->add_option("-H,--hosts", hosts_, "The hosts: host1:slots,host2:slots")
-      ->type_name("HOSTS");
+      ->type_name("HOSTS")
+      ->join(',');  // -H a -H b
   submit_->add_option("--hostfile", hostfile_, "A file with the hosts")->type_name("FILE");
   submit_
       ->add_option("--peal-path",

@@ -1,5 +1,7 @@
 #include "peal/cli/submitted_job.h"
 
+#include <signal.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 #include "peal/base/printable.h"
 #include "peal/cli/job_runner.h"
 #include "peal/launch/jobs/job_status.h"
+#include "peal/launch/process_end.h"
 
 namespace peal::cli {
 namespace {
@@ -51,8 +54,9 @@ launch::JobStatus SubmittedJob::status() const {
   const bool is_over =
       has_ended(status.state) &&
       std::ranges::all_of(status.nodes, launch::has_ended, &launch::NodeStatus::state);
-  if (!submission_.launcher && is_over && !read_end(*folder_)) {
-    write(*folder_, launch::jobs::end_of(status, launch::jobs::wall_time_now()));
+  if (has_engine(submission_) && is_over && !read_end(*folder_)) {
+    const auto ended_at = status.ended_at.value_or(launch::jobs::wall_time_now());
+    write(*folder_, launch::jobs::end_of(status, ended_at));
   }
   return status;
 }
@@ -68,15 +72,22 @@ void SubmittedJob::cancel() const {
   runner_->cancel(id());
 }
 
-/// An engine may have removed all traces of a job: Kubernetes does when the job is cancelled.
+/// The engine may not have the job yet. Or it has removed all traces of the job: Kubernetes does
+/// when the job is cancelled.
 launch::JobStatus SubmittedJob::status_of_the_runner() const {
   try {
     return runner_->status(id());
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUsage) throw;
-    launch::JobStatus status{.id = id(), .reason = std::string(error.message())};
+    launch::JobStatus status = status_of(*folder_);
+    if (status.state != launch::JobState::kUnknown) return status;
+    const bool was_recorded = !submission_.launcher;
+    status.reason = fmt::format(
+        "{}{}", was_recorded ? "" : "peal submit was killed during the start; ", error.message());
     if (const auto request = read_cancel_request(*folder_)) {
       status.state = launch::JobState::kCancelled;
+      status.cause = launch::EndCause::kCancelled;
+      status.exit_code = launch::kSignalBase + SIGTERM;  // as with the other runners
       status.reason = fmt::format("{} has cancelled it on {}", request->user, request->host);
     }
     return status;

@@ -39,6 +39,32 @@ class FileActions final {
   posix_spawn_file_actions_t actions_{};
 };
 
+/// A new session, or the session and the terminal of this process.
+class SpawnSession final {
+ public:
+  enum class Of : unsigned char { kThisProcess, kItsOwn };
+
+  explicit SpawnSession(Of session) {
+    ::posix_spawnattr_init(&attributes_);
+    if (session == Of::kItsOwn) ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID);
+  }
+  ~SpawnSession() { ::posix_spawnattr_destroy(&attributes_); }
+  SpawnSession(const SpawnSession&) = delete;
+  SpawnSession& operator=(const SpawnSession&) = delete;
+
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
+bool handles_ctrl_c() {
+  struct sigaction action {};
+  ::sigaction(SIGINT, nullptr, &action);
+  const bool has_handler = (action.sa_flags & SA_SIGINFO) != 0;
+  return has_handler || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+}
+
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);
@@ -49,15 +75,17 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 
 pid_t start(std::vector<std::string> words,
             const FileActions& files,
+            SpawnSession::Of session,
             std::string_view if_missing,
             std::optional<std::vector<std::string>> environment = {}) {
   std::vector<char*> variables;
   if (environment) variables = pointers_to(*environment);
   pid_t pid = -1;
+  const SpawnSession attributes(session);
   const int error = ::posix_spawnp(&pid,
                                    words.front().c_str(),
                                    files.get(),
-                                   nullptr,
+                                   attributes.get(),
                                    pointers_to(words).data(),
                                    environment ? variables.data() : ::environ);
   if (error == ENOENT) {
@@ -153,7 +181,9 @@ Answer ask_program(const Question& question, const Interrupt& interrupt) {
   files.give(in.get(), STDIN_FILENO);
   files.give(out.writer.get(), STDOUT_FILENO);
   files.give(err.writer.get(), STDERR_FILENO);
-  Child child(start(question.words, files, question.if_missing, question.environment));
+  const auto session =
+      handles_ctrl_c() ? SpawnSession::Of::kItsOwn : SpawnSession::Of::kThisProcess;
+  Child child(start(question.words, files, session, question.if_missing, question.environment));
   out.writer.reset();
   err.writer.reset();
   Answer answer;
@@ -171,7 +201,7 @@ ProgramStream::ProgramStream(const std::vector<std::string>& words) {
   files.give_nothing(STDIN_FILENO);
   files.give(out.writer.get(), STDOUT_FILENO);
   files.give_nothing(STDERR_FILENO);
-  pid_ = start(words, files, Question{}.if_missing);
+  pid_ = start(words, files, SpawnSession::Of::kThisProcess, Question{}.if_missing);
   out_ = std::move(out.reader);
 }
 

@@ -3,6 +3,7 @@
 // `status`, `logs` and `cancel` are the same code for all engines.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <iosfwd>
 #include <optional>
@@ -72,6 +73,8 @@ struct JobStatus {
   std::string records{};                  // for `peal why`: a path; empty: not kept
   /// Why the job has started again, the last time. Kept after the end, also after success.
   std::optional<FailedAttempt> failed_attempt{};
+  /// If the job has ended, and the engine knows when.
+  std::optional<std::chrono::sys_time<std::chrono::milliseconds>> ended_at{};
   friend bool operator==(const JobStatus&, const JobStatus&) = default;
 };
 

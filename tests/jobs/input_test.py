@@ -35,6 +35,9 @@ WRONG_FILES = {
     "a worker type without workers": (
         f"trainingInput: {{scaleTier: CUSTOM, masterType: n1-standard-4, workerType: n1-standard-4, {IMAGE}}}\n",
         r"workerCount"),
+    "no worker of a worker type": (
+        "trainingInput: {scaleTier: CUSTOM, masterType: n1-standard-4, workerType: n1-standard-4, workerCount: 0, "
+        f"{IMAGE}}}\n", r"workerCount: with workerType, it is at least 1: .*remove workerType"),
     "no image": ("trainingInput: {scaleTier: BASIC}\n", r"image is missing: write masterConfig: .*or pythonModule"),
     "an image and a module": (f"trainingInput: {{scaleTier: BASIC, {IMAGE}, pythonModule: m}}\n", r"pythonModule"),
     "parameter servers": (
@@ -45,6 +48,9 @@ WRONG_FILES = {
 WRONG_OPTIONS = {
     "no runner": ((), r"--to: local, ssh"),
     "an unknown runner": (("--to", "lokal"), r"did you mean local\?"),
+    "an abbreviated runner": (("--to", "k8s"), r"did you mean kubernetes\?"),
+    "a second job": (("other.yaml", "--to", "local"), r"other.yaml: peal submit takes one job; .* come after --"),
+    "-H twice": (("--to", "ssh", "-H", "a", "-H", "b:x"), r'"b:x": the number of slots'),
     "ssh without hosts": (("--to", "ssh"), r"-H host1,host2 or --hostfile FILE"),
     "ssh with an empty list of hosts": (("--to", "ssh", "-H", ""), r"-H host1,host2 or --hostfile FILE"),
     "ssh with a hostfile that is missing": (("--to", "ssh", "--hostfile", "none"), r"--hostfile none: .*No such file"),
@@ -112,6 +118,17 @@ class Input(JobTest):
 
 class Failures(JobTest):
     """Mistakes that only the hosts can notice."""
+
+    def test_the_logs_of_a_job_that_could_not_start_say_why(self):
+        job = self.submit({"roles": [role("./no-such-program")]})
+        self.end_of(job)
+        run = self.peal("logs", job)
+        self.assertEqual((run.returncode, run.stdout), (0, ""))
+        self.assertRegex(run.stderr, rf"\Apeal: {job} failed: [^\n]*no-such-program[^\n]*\n\Z")
+        job = self.submit({"roles": [shell("echo no data; exit 1")]})
+        self.end_of(job)
+        run = self.peal("logs", job)
+        self.assertEqual((run.stdout, run.stderr), ("no data\n", ""))
 
     def assert_fails(self, job, code, says):
         run = self.stream(job)

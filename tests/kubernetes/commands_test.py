@@ -7,13 +7,15 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "engines"))
 import cluster
 from capabilities import shows
 from cluster import Cluster, two_roles
-from stand_in import PATIENCE, one_role, wait_for
+from objects import now
+from stand_in import PATIENCE, find, one_role, wait_for
 
 
 class Commands(Cluster):
@@ -84,6 +86,17 @@ class Commands(Cluster):
         job = re.search("peal: (job-[a-z0-9]*) failed: master-0 ended with exit code 9", text)[1]
         self.assertEqual(self.status(job)["last_lines"], [str(number) for number in range(11, 31)])
 
+    def test_a_job_has_ended_when_its_last_node_has_ended_and_not_when_its_status_is_asked(self):
+        job = self.submit(one_role("sh", "-c", "exit 9"))
+        condition = wait_for("it has not failed", lambda: [
+            each for each in json.loads(self.cluster.kubectl("get", "job", f"{job}-master", "-o", "json"))
+            ["status"].get("conditions", []) if each["type"] == "Failed"])[0]
+        ended = condition["lastTransitionTime"]
+        wait_for("the same second", lambda: now() > ended)
+        self.assertEqual(self.status(job)["ended_at"], ended)
+        listed = {each["id"]: each for each in json.loads(self.peal_says("jobs", "--json"))}
+        self.assertEqual(listed[job]["ended_at"], ended)
+
     def test_the_status_tells_no_running_node_after_the_end(self):
         job = two_roles(1, ["sh", "-c", "exit 0"], success_role="master")
         job["roles"][1]["command"] = ["sleep", "60"]
@@ -92,12 +105,64 @@ class Commands(Cluster):
             lambda now: now if now["state"] == "succeeded" else None)(self.status(job)))
         self.assertEqual([node["state"] for node in status["nodes"]], ["succeeded", "cancelled"])
 
+    def begin_to_submit(self, job):
+        """Starts a submission whose kubectl does not answer `create` after it has done it, until the file `go`
+        exists. Returns the process, its id, and `go`, when the job is in the cluster."""
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.cluster.folder))
+        go = folder / "go"
+        script = folder / "kubectl"
+        script.write_text(f"#!/bin/sh\n'{find('kubectl')}' \"$@\"\ncode=$?\n"
+                          f"[ \"$1\" = create ] && until [ -e '{go}' -o ! -e '{folder}' ]; do sleep 0.05; done\nexit $code\n")
+        script.chmod(0o755)
+        path = folder / "job.json"
+        path.write_text(json.dumps({**job, "name": "slow"}))
+        jobs = folder / "jobs"
+        submission = subprocess.Popen(
+            [self.peal, "submit", str(path), "--to", "kubernetes"], text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env={**self.cluster.environment, "PEAL_JOBS_DIR": str(jobs),
+                 "PATH": f'{folder}:{self.cluster.environment["PATH"]}'})
+        self.addCleanup(submission.stdout.close)
+        self.addCleanup(go.touch)
+        self.addCleanup(submission.kill)
+        wait_for("not submitted", lambda: jobs.exists() and list(jobs.glob("slow-*")))
+        [found] = jobs.glob("slow-*")
+        wait_for("not in the cluster", lambda: self.objects(found.name))
+        return submission, found.name, go
+
+    def test_a_job_whose_submission_was_killed_is_known_by_the_cluster(self):
+        submission, job, go = self.begin_to_submit(one_role("sleep", "1000"))
+        jobs = {"PEAL_JOBS_DIR": str(go.parent / "jobs")}
+
+        def state(command):
+            shown = json.loads(self.peal_says(*command, "--json", environment=jobs))
+            return (shown[0] if isinstance(shown, list) else shown)["state"]
+        self.assertEqual((state(["status", job]), state(["jobs"])), ("queued", "queued"))  # it is being submitted
+        submission.kill()
+        submission.wait()
+        self.assertEqual((state(["status", job]), state(["jobs"])), ("unknown", "unknown"))  # only its Service exists
+        self.assertIn("peal submit was killed during the start; no job", self.peal_says("status", job, environment=jobs))
+        self.cluster.kubectl("delete", "services", "-l", f"peal.job={job}")
+        self.cluster.start(job, one_role("sleep", "1000"))  # as if kubectl had created the rest
+        wait_for("the cluster does not know it", lambda: state(["status", job]) == state(["jobs"]) == "running")
+        self.assertEqual(self.peal_says("cancel", job, environment=jobs), f"{job} is being cancelled\n")
+        wait_for("objects remain", lambda: not self.objects(job))
+        self.assertEqual((state(["status", job]), state(["jobs"])), ("cancelled", "cancelled"))
+
+    def test_a_job_that_is_cancelled_during_its_start_does_not_run(self):
+        submission, job, go = self.begin_to_submit(one_role("sleep", "1000"))
+        self.assertEqual(self.peal_says("cancel", job, environment={"PEAL_JOBS_DIR": str(go.parent / "jobs")}),
+                         f"{job} is being cancelled\n")
+        go.touch()
+        self.assertEqual((submission.communicate(timeout=PATIENCE)[0], submission.returncode), (job + "\n", 0))
+        wait_for("objects remain", lambda: not self.objects(job))
+
     def test_a_job_is_cancelled_by_the_beginning_of_its_id(self):
         job = self.submit(one_role("sleep", "60"))
         self.assertEqual(self.peal_says("cancel", job[:8]), f"{job} is being cancelled\n")
         wait_for("objects remain", lambda: not self.objects(job))
         self.assertEqual(self.peal_says("cancel", job), f"{job} has ended already: cancelled\n")
-        self.assertEqual(self.status(job)["state"], "cancelled")
+        status = self.status(job)
+        self.assertEqual((status["state"], status["cause"], status["exit_code"]), ("cancelled", "cancelled", 143))
 
     @shows("images")
     def test_print_shows_the_manifests_that_are_submitted_without_a_secret(self):

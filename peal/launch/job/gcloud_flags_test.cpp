@@ -191,6 +191,8 @@ TEST(GcloudFlagsTest, MistakesInPoolsAreExplained) {
   EXPECT_THAT(
       flag_problem({"--worker-pool-spec=replica-cout=1"}),
       StartsWith("--worker-pool-spec: there is no \"replica-cout\"; did you mean replica-count?"));
+  EXPECT_THAT(flag_problem({"--worker-pool-spec=replica-count=1,machine-type=n1-standard-4"}),
+              StartsWith("--worker-pool-spec: a pool needs container-image-uri=IMAGE"));
   EXPECT_THAT(flag_problem({"--worker-pool-spec=script=a.py"}), HasSubstr("peal builds no images"));
   EXPECT_THAT(flag_problem({"--worker-pool-spec=replica-count=2,container-image-uri=t"}),
               StartsWith("--worker-pool-spec: the first pool has exactly 1 replica"));

@@ -72,6 +72,11 @@ Value pool_of(const std::string& text, const std::string& here, const Place& pla
                                       : key.is_list ? paths_at({value}, here, place)
                                                     : text_at(value, place);
   }
+  if ((find(pool, "containerSpec") == nullptr) == (find(pool, "pythonPackageSpec") == nullptr)) {
+    throw wrong(
+        "a pool needs container-image-uri=IMAGE, or executor-image-uri and python-module, and not "
+        "both");
+  }
   return pool;
 }
 

@@ -216,6 +216,12 @@ void TrainingInput::read_group(Group& group) {
   } else if (group.count > 0 && !type) {
     throw count->error(
         fmt::format("it needs {} (--{}-machine-type), as n1-standard-8", type_key, group.name));
+  } else if (group.count == 0 && type && count) {
+    throw count->error(
+        fmt::format("with {}, it is at least 1: give the number of {}s, or remove {}",
+                    type_key,
+                    group.name,
+                    type_key));
   } else if (group.count == 0 && type) {
     throw type->error(fmt::format("it needs {}, the number of {}s", count_key, group.name));
   }

@@ -137,7 +137,7 @@ TEST(TrainingInputTest, CountsAgreeWithTheTier) {
               HasSubstr("trainingInput.workerType: it needs workerCount"));
   EXPECT_THAT(
       training_problem(with(custom + "  evaluatorType: n1-standard-4\n  evaluatorCount: 0\n")),
-      HasSubstr("trainingInput.evaluatorType: it needs evaluatorCount"));
+      HasSubstr("trainingInput.evaluatorCount: with evaluatorType, it is at least 1: give"));
   EXPECT_THAT(training_problem(with(custom + "  workerType: standard\n  workerCount: 1\n")),
               HasSubstr("mix the older names of machines"));
   EXPECT_THAT(names_of(read_training(with(custom + "  workerCount: 0\n")).job),

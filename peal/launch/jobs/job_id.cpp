@@ -41,6 +41,28 @@ std::string readable_part(std::string_view text, std::size_t longest) {
   return part;
 }
 
+std::vector<std::string> ids_with_beginning(std::string_view beginning,
+                                            std::span<const std::string> ids) {
+  std::vector<std::string> found;
+  for (const std::string& id : ids) {
+    if (id.starts_with(beginning)) found.push_back(id);
+  }
+  return found;
+}
+
+/// The ids of jobs whose name is `name`, else of those whose name begins with it.
+std::vector<std::string> ids_with_name(std::string_view name, std::span<const std::string> ids) {
+  // A text that can be an id may be a misspelt one. A text without letters is not a name.
+  const auto is_readable = [](char c) { return is_letter(lower(c)) || is_digit(c); };
+  if (is_job_id(name) || std::ranges::none_of(name, is_readable)) return {};
+  const std::string part = readable_part(name, kLongestJobId - kRandomPartLength - 1);
+  std::vector<std::string> found = ids_with_beginning(part + "-", ids);
+  std::erase_if(found, [&](const std::string& id) {
+    return id.size() != part.size() + 1 + kRandomPartLength;
+  });
+  return found.empty() ? ids_with_beginning(part, ids) : found;
+}
+
 /// How far a wrong text is from an id. The user may have typed only its beginning.
 double difference_from(std::string_view text, std::string_view id) {
   return std::min(difference(text, id), difference(text, id.substr(0, text.size())));
@@ -115,11 +137,9 @@ std::string find_job_id(std::string_view text, std::span<const std::string> ids)
   if (text.empty()) {
     throw Error(ErrorKind::kUsage, "the id of the job is empty; `peal jobs` lists all");
   }
-  std::vector<std::string> candidates;
-  for (const std::string& id : ids) {
-    if (id == text) return id;
-    if (id.starts_with(text)) candidates.push_back(id);
-  }
+  if (std::ranges::find(ids, text) != ids.end()) return std::string(text);
+  std::vector<std::string> candidates = ids_with_beginning(text, ids);
+  if (candidates.empty()) candidates = ids_with_name(text, ids);
   if (candidates.empty()) throw unknown_id(text, ids);
   if (candidates.size() > 1) {
     std::ranges::sort(candidates);

@@ -65,6 +65,25 @@ TEST(JobIdTest, AWholeIdOrAnUnambiguousBeginningFindsTheJob) {
   EXPECT_EQ(find_job_id("bert-", kIds), "bert-large-99zz99");
 }
 
+TEST(JobIdTest, TheNameAsGivenFindsTheJob) {
+  const std::string name = "My_long_name_of_more_than_25_letters";
+  const std::vector<std::string> ids = {
+      "mnist-1-jm4f64", "mnist-10-8qhw2x", "bert-large-99zz99", make_job_id(name, "22zz22")};
+  EXPECT_EQ(find_job_id("mnist_1", ids), "mnist-1-jm4f64") << "not mnist_10";
+  EXPECT_EQ(find_job_id("BERT_l", ids), "bert-large-99zz99");
+  EXPECT_EQ(find_job_id(name, ids), ids.back());
+  EXPECT_THAT(usage_error_of([&] { find_job_id("Mnist", ids); }), HasSubstr("2 jobs begin with"));
+  EXPECT_THAT(usage_error_of([&] { find_job_id("mnist_2", ids); }), HasSubstr("there is no job"));
+}
+
+TEST(JobIdTest, AWrongIdIsNotTakenForAName) {
+  const std::vector<std::string> ids = {make_job_id("a-name-of-more-than-25-letters", "22zz22"),
+                                        "job-99zz99"};
+  const std::string wrong = ids.front().substr(0, ids.front().size() - 1) + "3";
+  EXPECT_THAT(usage_error_of([&] { find_job_id(wrong, ids); }), HasSubstr("there is no job"));
+  EXPECT_THAT(usage_error_of([&] { find_job_id("_", ids); }), HasSubstr("there is no job"));
+}
+
 TEST(JobIdTest, AWholeIdWinsOverALongerIdThatBeginsWithIt) {
   EXPECT_EQ(find_job_id("bert", kIds), "bert");
 }

@@ -44,7 +44,7 @@ JobEntry entry_of(const JobFolder& folder) {
     entry.name = submission.name;
     entry.runner = submission.runner;
     entry.status = status_of(records, wall_time_now());
-    entry.has_launcher = records.end || records.state || submission.launcher;
+    entry.has_launcher = records.end || records.state || !has_engine(submission);
     entry.nodes = most_nodes(submission);
     entry.submitted_at = submission.submitted_at;
     entry.ended_at = end_of_job(records, entry.status);

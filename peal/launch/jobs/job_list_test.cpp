@@ -81,11 +81,26 @@ TEST_F(JobListTest, AnEntryHasTheStateTheNodesAndTheTimes) {
 TEST_F(JobListTest, AJobThatOnlyItsEngineKnowsIsMarked) {
   const JobFolder folder = submit("a", now_);
   Submission submission = read_submission(folder);
+  submission.runner = "kubernetes";
   submission.launcher.reset();
   write(folder, submission);
   const JobEntry entry = list_jobs(directory()).at(0);
   EXPECT_FALSE(entry.has_launcher);
   EXPECT_EQ(entry.status.state, JobState::kUnknown);
+}
+
+TEST_F(JobListTest, AnEngineMayHaveAJobWhoseSubmissionWasKilled) {
+  IdleChild killed;
+  const JobFolder folder = submit("a", now_ - hours(9));
+  Submission submission = read_submission(folder);
+  submission.runner = "kubernetes";
+  submission.launcher = process_record(killed.pid());
+  write(folder, submission);
+  killed.end();
+  const JobEntry entry = list_jobs(directory()).at(0);
+  EXPECT_FALSE(entry.has_launcher);
+  EXPECT_EQ(entry.status.state, JobState::kUnknown);
+  EXPECT_THAT(remove_ended_jobs(directory(), hours(1), now_), IsEmpty());
 }
 
 TEST_F(JobListTest, ADamagedFolderIsListedAsSuchAndKept) {

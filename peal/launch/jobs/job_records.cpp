@@ -214,6 +214,10 @@ Json json_of(const NodeStatus& node) {
   return json;
 }
 
+bool has_engine(const Submission& submission) {
+  return submission.runner == "slurm" || submission.runner == "kubernetes";
+}
+
 std::string encode(const Submission& submission) {
   Json roles = Json::array();
   for (const RoleRecord& role : submission.roles) {

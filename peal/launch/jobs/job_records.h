@@ -90,6 +90,10 @@ struct CancelRequest {
   friend bool operator==(const CancelRequest&, const CancelRequest&) = default;
 };
 
+/// Whether an engine (Slurm, Kubernetes) may have the job, also if `peal submit` was killed before
+/// it has recorded the answer of the engine.
+bool has_engine(const Submission& submission);
+
 std::string encode(const Submission& submission);
 std::string encode(const LauncherState& state);
 std::string encode(const JobEnd& end);

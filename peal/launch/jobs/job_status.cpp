@@ -84,13 +84,14 @@ JobStatus status_from_state(const JobRecords& records, WallTime now) {
 JobStatus status_before_the_start(const JobRecords& records) {
   const Submission& submission = records.submission;
   JobStatus status{.id = submission.id};
-  if (!submission.launcher) {
+  const bool is_gone = records.launcher == Liveness::kGone;
+  if (!submission.launcher || (is_gone && has_engine(submission))) {
     status.reason = fmt::format("only {} knows its state", printable(submission.runner));
     return status;
   }
   status.state = JobState::kQueued;
   status.reason = "its launcher has not started yet";
-  if (records.launcher == Liveness::kGone) {
+  if (is_gone) {
     describe_lost_launcher(*submission.launcher, records.cancel.has_value(), status);
     status.reason += ", and has started nothing";
     if (!status.first_failure.empty()) status.first_failure = status.reason;

@@ -109,6 +109,10 @@ std::vector<Row> rows() {
   engine.submission.launcher.reset();
   engine.submission.runner = "kubernetes";
   rows.push_back({"of an engine", engine, JobState::kUnknown, "only kubernetes knows its state"});
+  JobRecords killed = without_state(gone);
+  killed.submission.runner = "slurm";
+  rows.push_back(
+      {"killed while an engine got it", killed, JobState::kUnknown, "only slurm knows its state"});
   for (const JobRecords& each :
        {with_state(gone), with_state(hidden, old), without_state(gone), engine}) {
     rows.push_back(

@@ -1,8 +1,11 @@
 // Reads the answers of kubectl.
 #include "peal/launch/kubernetes/cluster_state.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <array>
+#include <ctime>
 #include <initializer_list>
 #include <utility>
 
@@ -127,6 +130,7 @@ void read_end(const Tree& thing, RoleJob& job) {
     job.end = end;
     job.end_reason = text_at(found, {"reason"});
     job.end_message = text_at(found, {"message"});
+    job.end_time = text_at(found, {"lastTransitionTime"});
   }
 }
 
@@ -165,6 +169,15 @@ std::string owner_of(const Tree& pod) {
 }
 
 }  // namespace
+
+std::optional<std::chrono::sys_time<std::chrono::milliseconds>> try_parse_time(
+    const std::string& text) {
+  std::tm parts{};
+  const char* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return std::chrono::floor<std::chrono::milliseconds>(
+      std::chrono::system_clock::from_time_t(::timegm(&parts)));
+}
 
 std::vector<RoleJob> read_role_jobs(std::string_view list) {
   const Tree tree = parse(list);
@@ -212,6 +225,7 @@ bool read_train_job(std::string_view list, std::vector<RoleJob>& jobs) {
     job.end = end.end;
     job.end_reason = end.end_reason;
     job.end_message = end.end_message;
+    job.end_time = end.end_time;
   }
   return true;
 }

@@ -2,6 +2,7 @@
 // Called by the runner with the answers of `kubectl get -o json`.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,7 @@ struct RoleJob {
   std::string end{};         // "Complete" or "Failed"; empty: not ended
   std::string end_reason{};  // "BackoffLimitExceeded"
   std::string end_message{};
+  std::string end_time{};                // RFC 3339; empty: not known
   std::vector<std::vector<Pod>> pods{};  // by index of the node, then in the order of their starts
 };
 
@@ -52,6 +54,10 @@ std::vector<RoleJob> read_role_jobs(std::string_view list);
 /// Sets RoleJob::end of all `jobs` from the first TrainJob in a list. Returns false without a
 /// TrainJob.
 bool read_train_job(std::string_view list, std::vector<RoleJob>& jobs);
+
+/// "2026-11-29T04:21:50Z"; nothing for another text.
+std::optional<std::chrono::sys_time<std::chrono::milliseconds>> try_parse_time(
+    const std::string& text);
 
 /// Marks the nodes of a role that has been ended because the job has ended.
 void end_nodes(const std::string& role, JobStatus& status);

@@ -47,6 +47,11 @@ std::string how_it_failed(const Pod& pod) {
   return fmt::format("ended with exit code {}", *pod.exit_code);
 }
 
+/// `peal run` starts the ranks of a node with several ranks: exec: "peal": not found in $PATH.
+bool lacks_peal(const Pod& pod) {
+  return pod.exit_code && pod.message.find("\"peal\"") != std::string::npos;
+}
+
 EndCause cause_of(const Pod& pod) {
   constexpr std::array<std::string_view, 4> kHostTaken = {
       "Evicted", "NodeLost", "NodeShutdown", "Terminated"};
@@ -187,6 +192,9 @@ void describe_failure(const std::vector<RoleJob>& jobs, JobStatus& status) {
     status.cause = cause_of(*first.pod);
     status.first_failure = fmt::format("{} {}", name_of_node(*first.node), first.node->reason);
     if (!first.pod->host.empty()) status.first_failure += " on " + first.pod->host;
+    if (!first.rank && lacks_peal(*first.pod)) {
+      status.first_failure += "; ranks_per_node needs the program peal in the image";
+    }
     status.failed_rank = first.rank;
   }
   // A rank gives up if another rank never starts. Then the other rank is the cause.
@@ -220,6 +228,20 @@ void describe_progress(const std::vector<RoleJob>& jobs, JobStatus& status) {
     status.reason += fmt::format(
         "; {} {}, and Kubernetes starts it again", name_of_node(*failed), failed->reason);
   }
+}
+
+/// A job has failed with its first role that fails, and has succeeded with its last one that
+/// decides.
+void add_end_time(const std::vector<RoleJob>& jobs, JobStatus& status) {
+  const bool has_succeeded = status.state == JobState::kSucceeded;
+  std::vector<std::string> times;
+  for (const RoleJob& job : jobs) {
+    const bool counts = has_succeeded ? job.decides : has_failed(job);
+    if (counts && !job.end_time.empty()) times.push_back(job.end_time);
+  }
+  if (times.empty()) return;
+  status.ended_at =
+      try_parse_time(has_succeeded ? std::ranges::max(times) : std::ranges::min(times));
 }
 
 }  // namespace
@@ -256,6 +278,7 @@ JobStatus status_of(const std::string& id, const std::vector<RoleJob>& jobs) {
     const bool is_over = !job.end.empty() || job.is_suspended;
     if (has_ended(status.state) && is_over) end_nodes(job.role, status);
   }
+  if (has_ended(status.state)) add_end_time(jobs, status);
   return status;
 }
 

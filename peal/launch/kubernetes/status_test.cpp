@@ -12,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 Pod running() { return {.name = "p", .phase = "Running", .host = "h", .is_placed = true}; }
 Pod succeeded() { return {.name = "p", .phase = "Succeeded", .exit_code = 0}; }
@@ -61,6 +62,35 @@ TEST(Status, TheEarliestFailureOfAllRolesIsTheCause) {
   EXPECT_EQ(status.exit_code, 9);
   EXPECT_EQ(status.first_failure, "w-0 ended with exit code 9 on h");
   EXPECT_EQ(status.failed_rank, 1);
+}
+
+TEST(Status, ThatANodeWithSeveralRanksNeedsPealIsSaid) {
+  const auto failure = [](int ranks, const std::string& program) {
+    Pod pod = failed(128, "", "StartError");
+    pod.message = "exec: \"" + program + "\": executable file not found in $PATH";
+    RoleJob job = ended(job_of("m", {{pod}}), "Failed", "X");
+    job.ranks_per_node = ranks;
+    return status_of("a", {job}).first_failure;
+  };
+  const auto is_explained = HasSubstr("; ranks_per_node needs the program peal in the image");
+  EXPECT_THAT(failure(2, "peal"), is_explained);
+  EXPECT_THAT(failure(2, "train"), Not(is_explained));
+  EXPECT_THAT(failure(1, "peal"), Not(is_explained)) << "a command of the user";
+}
+
+TEST(Status, AJobEndsWhenItsIndexedJobsHaveEnded) {
+  const auto at = [](RoleJob job, const std::string& end, const std::string& time) {
+    job = ended(std::move(job), end, "X");
+    job.end_time = time;
+    return job;
+  };
+  const RoleJob master = at(job_of("m", {{succeeded()}}), "Complete", "2026-11-29T04:21:50Z");
+  const RoleJob worker = at(job_of("w", {{succeeded()}}, 1), "Complete", "2026-11-29T04:21:52Z");
+  EXPECT_EQ(status_of("a", {master, worker}).ended_at, try_parse_time("2026-11-29T04:21:52Z"));
+  const RoleJob bad = at(job_of("m", {{failed(1, "")}}), "Failed", "1970-01-01T00:00:07Z");
+  EXPECT_EQ(status_of("a", {bad, worker}).ended_at->time_since_epoch(), std::chrono::seconds(7));
+  EXPECT_EQ(status_of("a", {master, job_of("w", {{running()}}, 1)}).ended_at, std::nullopt);
+  EXPECT_EQ(try_parse_time("yesterday"), std::nullopt);
 }
 
 TEST(Status, NodesThatRunAtTheEndOfTheJobAreCancelledWithTheirRole) {

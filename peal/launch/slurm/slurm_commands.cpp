@@ -71,10 +71,10 @@ std::string last_lines(std::string_view err) {
   return printable_line(text);
 }
 
-void scancel(const std::vector<std::string>& options, const std::string& number) {
+void scancel(const std::vector<std::string>& options, const std::string& job) {
   std::vector<std::string> words = {"scancel"};
   words.insert(words.end(), options.begin(), options.end());
-  words.push_back(number);
+  words.push_back(job);
   const Answer answer = run(std::move(words));
   if (answer.exit_code == 0 || is_unknown(answer)) return;
   throw Error(ErrorKind::kResource, explain("cancel the job", answer.err));
@@ -124,7 +124,9 @@ std::string submit(std::string_view script) {
 }
 
 std::vector<SlurmJob> ask(const std::string& number, const std::string& name) {
-  const Answer answer = run({"scontrol", "show", "job", "--oneliner", number});
+  std::vector<std::string> words = {"scontrol", "show", "job", "--oneliner"};
+  if (!number.empty()) words.push_back(number);
+  const Answer answer = run(std::move(words));
   if (answer.exit_code == 0) {
     auto jobs = with_name(read_scontrol(answer.out), name);
     if (!jobs.empty()) return jobs;
@@ -137,16 +139,16 @@ std::vector<SlurmJob> ask(const std::string& number, const std::string& name) {
                                 "--noheader",
                                 "--parsable2",
                                 "--format=JobName,State,ExitCode",
-                                "--jobs=" + number});
+                                number.empty() ? "--name=" + name : "--jobs=" + number});
   return accounted.exit_code == 0 ? with_name(read_sacct(accounted.out), name)
                                   : std::vector<SlurmJob>();
 }
 
-void ask_to_end(const std::string& number) {
-  scancel({"--state=PENDING"}, number);
-  scancel({"--state=RUNNING", "--batch", "--signal=TERM"}, number);
+void ask_to_end(const std::string& job) {
+  scancel({"--state=PENDING"}, job);
+  scancel({"--state=RUNNING", "--batch", "--signal=TERM"}, job);
 }
 
-void end_now(const std::string& number) { scancel({}, number); }
+void end_now(const std::string& job) { scancel({}, job); }
 
 }  // namespace peal::launch::slurm

@@ -97,18 +97,19 @@ void SlurmRunner::logs(const std::string& id, const LogQuery& query, const LogSi
 CancelResult SlurmRunner::cancel(const std::string& id) {
   const jobs::JobFolder folder = find(id);
   const std::string number = read_submission(folder).engine_id;
-  const auto job = decisive(ask(number, id));
-  if (!job) return CancelResult::kNoSuchJob;
+  const auto found = decisive(ask(number, id));
+  if (!found) return CancelResult::kNoSuchJob;
+  const std::string job = number.empty() ? "--name=" + id : number;  // peal submit was killed
   const auto asked = read_cancel_request(folder);
   const auto grace = read_job(folder).grace;
   if (asked && jobs::wall_time_now() - asked->asked_at > grace) {
-    end_now(number);
-  } else if (!job->lost_host.empty()) {
+    end_now(job);
+  } else if (!found->lost_host.empty()) {
     ask_to_cancel(folder);
-    end_now(number);  // no launcher gives the ranks their grace
+    end_now(job);  // no launcher gives the ranks their grace
   } else {
     ask_to_cancel(folder);  // so that the launcher knows why
-    ask_to_end(number);
+    ask_to_end(job);
   }
   return CancelResult::kCancelled;
 }

@@ -185,6 +185,10 @@ JobStatus forgotten(const jobs::JobRecords& records, JobStatus status) {
   return status;
 }
 
+bool is_being_submitted(const jobs::JobRecords& records) {
+  return !records.state && records.submission.launcher && records.launcher != jobs::Liveness::kGone;
+}
+
 /// A preemption has ended the launcher, or a signal has done so without a `peal cancel`. Slurm does
 /// not show yet what the job becomes. Ranks that end with 0 at a preemption without grace are no
 /// success: only Slurm knows whether it has ended them.
@@ -258,7 +262,7 @@ JobStatus status_of(const jobs::JobRecords& all,
                     jobs::WallTime now) {
   if (!known) {
     JobStatus status = jobs::status_of(all, now);
-    return all.end ? status : forgotten(all, std::move(status));
+    return all.end || is_being_submitted(all) ? status : forgotten(all, std::move(status));
   }
   const SlurmJob& job = *known;
   const jobs::JobRecords records = of_this_start(all, job);

@@ -54,8 +54,9 @@ bool is_final(std::string_view state);
 /// | the same | other | preparing |
 /// | COMPLETED, FAILED | no end | by the launcher's exit code; cancelled, if asked |
 /// | any other | any | unknown, with Slurm's word |
-/// | has forgotten the job | no end | cancelled, if asked; else unknown |
-/// `job`: nothing if Slurm has forgotten it.
+/// | does not know the job | `peal submit` still submits it | queued; cancelling, if asked |
+/// | does not know the job | no end | cancelled, if asked; else unknown |
+/// `job`: nothing if Slurm does not know it.
 JobStatus status_of(const jobs::JobRecords& records,
                     const std::optional<SlurmJob>& job,
                     jobs::WallTime now);

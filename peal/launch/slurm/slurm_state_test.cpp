@@ -207,6 +207,15 @@ TEST(SlurmState, AnEndBeforeARequeueIsNotTheEndOfTheJob) {
   EXPECT_EQ(status(earlier, "COMPLETING", again).state, JobState::kSucceeded);
 }
 
+TEST(SlurmState, AJobThatIsBeingSubmittedIsUnknownToSlurm) {
+  JobRecords submitting = records();
+  submitting.submission.launcher = jobs::LauncherProcess{.pid = 7};
+  submitting.launcher = Liveness::kAlive;
+  EXPECT_EQ(status_of(submitting, std::nullopt, kNow).state, JobState::kQueued);
+  submitting.launcher = Liveness::kGone;
+  EXPECT_EQ(status_of(submitting, std::nullopt, kNow).state, JobState::kUnknown);
+}
+
 TEST(SlurmState, OnlyAJobThatSlurmNoLongerChangesHasAFinalState) {
   for (const char* state : {"COMPLETED", "FAILED", "PREEMPTED", "CANCELLED"}) {
     EXPECT_TRUE(is_final(state)) << state;
