@@ -24,6 +24,12 @@ TEST(LabelTest, ALabelNamesTheRankAndForHorovodTheStream) {
   EXPECT_EQ(label_of(of(Labels::kNone), 7, Channel::kErr), "");
 }
 
+TEST(LabelTest, AnIpv6AddressIsInBrackets) {
+  LaunchOptions options = of(Labels::kHost);
+  options.hosts = {{"fd00::1", 8}};
+  EXPECT_EQ(label_of(options, 7, Channel::kOut), "[[fd00::1]:7] ");
+}
+
 TEST(LabelTest, ALabelOfAnElasticJobNamesTheSlot) {
   EXPECT_EQ(label_of(Labels::kRank, "localhost[0]", Channel::kErr), "localhost[0] ");
   EXPECT_EQ(label_of(Labels::kStream, "localhost[0]", Channel::kOut), "localhost[0]<stdout>:");

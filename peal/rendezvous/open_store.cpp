@@ -229,7 +229,9 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
                     error.message(),
                     is_near ? ""
                             : ", whether MASTER_ADDR and MASTER_PORT are the same for all ranks, "
-                              "and whether a firewall blocks the port"));
+                              "whether a firewall blocks the port, and whether this machine has a "
+                              "way to that address (peal run --rdzv-endpoint HOST:PORT names "
+                              "another)"));
   }
 }
 
@@ -278,7 +280,9 @@ struct Open {
     if (is_rank_0()) found = addresses_to_serve(place, context, std::move(found));
     check_secrecy(found, context);
     if (is_rank_0()) return serve(found, context);
-    return join(found, fmt::format("{}:{}", place.host, place.port), context);
+    const bool is_ipv6 = place.host.find(':') != std::string::npos;
+    const std::string host = is_ipv6 ? fmt::format("[{}]", place.host) : place.host;
+    return join(found, fmt::format("{}:{}", host, place.port), context);
   }
 
   bool is_rank_0() const { return context.launch.identity.rank == 0; }

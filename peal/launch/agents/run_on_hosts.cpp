@@ -11,6 +11,7 @@
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/containers/container_command.h"
 #include "peal/launch/cores.h"
+#include "peal/launch/host_list.h"
 #include "peal/launch/host_plan.h"
 
 namespace peal::launch::agents {
@@ -78,7 +79,7 @@ std::optional<Refusal> refusal_of(const Agents& agents) {
     if (host.is_ready()) continue;
     refusal.hosts.emplace_back(host.name(), host.problem());
     codes.insert(host.exit_code());
-    lines += fmt::format("  {}: {}\n", host.name(), host.problem());
+    lines += fmt::format("  {}: {}\n", before_colon(host.name()), host.problem());
   }
   if (refusal.hosts.empty()) return std::nullopt;
   refusal.text = fmt::format("no rank was started, because {} of {} host{} cannot be used:\n{}",

@@ -11,9 +11,7 @@ constexpr std::string_view kHosts = "--hosts=";
 constexpr std::string_view kPealPath = "--peal-path=";
 
 std::string text_of(const HostSlots& host) {
-  const bool is_ipv6 = host.name.find(':') != std::string::npos;
-  return is_ipv6 ? fmt::format("[{}]:{}", host.name, host.slots)
-                 : fmt::format("{}:{}", host.name, host.slots);
+  return fmt::format("{}:{}", before_colon(host.name), host.slots);
 }
 
 }  // namespace

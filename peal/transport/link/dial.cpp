@@ -173,7 +173,16 @@ Error Dial::unreachable() const {
         fmt::format("{}: {}", peer().addresses[address()].to_string(), too_slow().message()));
     kind = ErrorKind::kTimeout;
   }
-  return Error(kind, fmt::format("cannot reach {}: {}", peer().name, fmt::join(texts, "; ")));
+  const bool is_near = peer().addresses.front().is_unix();
+  const bool has_advice = is_near || failures_.fixable_kind;
+  return Error(kind,
+               fmt::format("cannot reach {}: {}{}",
+                           peer().name,
+                           fmt::join(texts, "; "),
+                           has_advice ? ""
+                                      : "; check that the rank still runs, and that this machine "
+                                        "has a way to its addresses (PEAL_INTERFACE there chooses "
+                                        "them)"));
 }
 
 }  // namespace peal::transport
