@@ -85,7 +85,7 @@ class JobLauncher final : public AttemptedJob {
   AttemptRules rules() const;
   std::optional<Timeout> time_left() const;
   agents::AgentsOptions agents_options(const std::string& id) const;
-  int await(agents::Agents& agents);
+  int connect(agents::Agents& agents, const ProcessPlan& planned, int number);
   AttemptEnd refuse(const agents::Refusal& refusal, int number);
   void say_about(const agents::AgentHost& host) const;
   AttemptEnd start(const BeginAttempt& attempt,
@@ -233,11 +233,9 @@ agents::AgentsOptions JobLauncher::agents_options(const std::string& id) const {
 AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int restarts) {
   const int number = first_attempt_ + restarts;
   const ProcessPlan planned = plan(attempt.hosts, {});
-  record_.begin(number, planned);
   const NewJobContext made = make_job_context();
   agents::Agents agents(agents_options(made.job.id));
-  for (const std::string& host : hosts_of(planned)) agents.add(host, needs_on(host, planned));
-  if (const int code = await(agents); code != 0) {
+  if (const int code = connect(agents, planned, number); code != 0) {
     end_ = {};  // of the attempt before
     return {.exit_code = code, .may_be_preempted = code == kSignalBase + SIGTERM};
   }
@@ -246,8 +244,10 @@ AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int restarts) {
 }
 
 /// Returns the exit code if the job must end; 0: all hosts have answered.
-int JobLauncher::await(agents::Agents& agents) {
-  SignalReader signals;
+int JobLauncher::connect(agents::Agents& agents, const ProcessPlan& planned, int number) {
+  SignalReader signals;  // before others can see the attempt, so that they may end it
+  record_.begin(number, planned);
+  for (const std::string& host : hosts_of(planned)) agents.add(host, needs_on(host, planned));
   int code = 0;
   agents.await_all([&] {
     while (const auto taken = signals.try_next()) {
