@@ -304,6 +304,21 @@ TEST(TrainJob, RefusesWhatItCannotExpress) {
               HasSubstr("at most 128"));
 }
 
+TEST(TrainJob, RefusesWhatItsSchemaDoesNotTake) {
+  const auto refuse = [](auto change) {
+    Job job = master_and_workers(2);
+    for (Role& role : job.roles) change(role);
+    return refusal_of_train_job(job);
+  };
+  EXPECT_EQ(refuse([](Role& role) { role.image.assign(500, 'i'); }), "not refused");
+  EXPECT_THAT(refuse([](Role& role) { role.image.assign(501, 'i'); }), HasSubstr("500 characters"));
+  EXPECT_EQ(refuse([](Role& role) { role.command.resize(100, "word"); }), "not refused");
+  EXPECT_THAT(refuse([](Role& role) { role.command.resize(129, "word"); }), HasSubstr("128 words"));
+  EXPECT_EQ(refuse([](Role& role) { role.command.back().assign(65536, 'w'); }), "not refused");
+  EXPECT_THAT(refuse([](Role& role) { role.command.back().assign(65537, 'w'); }),
+              HasSubstr("65536 characters"));
+}
+
 TEST(TrainJob, WhatAManagedJobAlwaysHasIsNamedAndNotRefused) {
   Job job = master_and_workers(2);
   job.form = JobForm::kTrainingInput;

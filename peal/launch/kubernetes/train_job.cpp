@@ -1,7 +1,10 @@
 // The TrainJob of Kubeflow's Trainer. Its controller makes the pods, by a runtime that the
 // administrator of the cluster has installed, and tells each its place in PET_*, as torchrun reads
 // it.
+#include <algorithm>
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,7 +18,11 @@
 namespace peal::launch::kubernetes {
 namespace {
 
-constexpr std::size_t kMostVariables = 128;  // of the schema of a TrainJob
+// Of the schema of a TrainJob: kubeflow/trainer, pkg/apis/trainer/v1alpha1/trainjob_types.go.
+constexpr std::size_t kMostVariables = 128;
+constexpr std::size_t kMostWords = 128;  // of command, and of args
+constexpr std::size_t kLongestWord = 65536;
+constexpr std::size_t kLongestImage = 500;
 
 [[noreturn]] void refuse(const std::string& text) { throw Error(ErrorKind::kUsage, text); }
 
@@ -65,11 +72,8 @@ void check_for_train_job(const Job& job) {
   }
 }
 
-Json trainer(const Job& job, const Process& process) {
-  const Role& role = job.roles.front();
-  Json result = {{"image", role.image}, {"numNodes", node_count(job)}};
-  result["numProcPerNode"] = role.ranks_per_node;
-  set_process(result, process);
+/// Refuses what the API server would refuse after the Secret was made.
+void check_sizes(const Role& role, const Process& process) {
   if (process.env.size() > kMostVariables) {
     refuse(
         fmt::format("a TrainJob has at most {} variables, and peal sets a few of them: the job "
@@ -77,6 +81,30 @@ Json trainer(const Job& job, const Process& process) {
                     kMostVariables,
                     process.env.size()));
   }
+  if (role.image.size() > kLongestImage) {
+    refuse(fmt::format("the image of a TrainJob has at most {} characters", kLongestImage));
+  }
+  for (const std::vector<std::string>& words : {process.command, process.args}) {
+    if (words.size() > kMostWords) {
+      refuse(
+          fmt::format("the command and the arguments of a TrainJob have at most {} words each, "
+                      "and peal adds a few: put the rest into a file that the program reads",
+                      kMostWords));
+    }
+    if (std::ranges::any_of(words, [](const auto& word) { return word.size() > kLongestWord; })) {
+      refuse(
+          fmt::format("a word of the command of a TrainJob has at most {} characters: put it "
+                      "into a file that the program reads",
+                      kLongestWord));
+    }
+  }
+}
+
+Json trainer(const Job& job, const Process& process) {
+  const Role& role = job.roles.front();
+  Json result = {{"image", role.image}, {"numNodes", node_count(job)}};
+  result["numProcPerNode"] = role.ranks_per_node;
+  set_process(result, process);
   if (const Json needs = resources(role.resources); !needs.empty()) {
     result["resourcesPerNode"] = needs;
   }
@@ -103,6 +131,7 @@ std::vector<std::string> fields_unused_by_train_job(const Job& job) {
 std::vector<Json> train_job_manifests(const Job& job, const ManifestOptions& options) {
   check_for_train_job(job);
   const Process process = process_of_train_job(node_groups(job).front(), options);
+  check_sizes(job.roles.front(), process);
   Json object = {{"apiVersion", "trainer.kubeflow.org/v1alpha1"}, {"kind", "TrainJob"}};
   object["metadata"] = metadata(job_name(options.id), job, options);
   object["spec"] = {{"runtimeRef",
