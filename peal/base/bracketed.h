@@ -3,13 +3,11 @@
 
 #include <string>
 
-#include <fmt/format.h>
-
 namespace peal {
 
 /// The host, with an IPv6 address in brackets, so that a colon may follow.
 inline std::string bracketed(const std::string& host) {
-  return host.find(':') == std::string::npos ? host : fmt::format("[{}]", host);
+  return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
 
 }  // namespace peal
