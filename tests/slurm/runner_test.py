@@ -208,11 +208,13 @@ class Runner(SlurmJobTest):
         self.assertEqual((status["engine_state"], status["cause"]), ("PREEMPTED", "preempted"), status)
         for job in requeued, connecting:
             self.await_state(job, "queued")
+        self.assertRegex(self.peal("status", requeued).stdout, "(?m)^attempt 0 +failed: Slurm has preempted the job")
         seen.touch()
         self.assertEqual(preemptor.wait(), 0)
         for job in requeued, connecting:
             wait_until(lambda: self.has_ended_without_the_wait(job, "succeeded"), "succeeded")
         self.assertIn("trained", self.logs(connecting))
+        self.assertIn("Slurm has preempted the job", self.status(requeued)["failed_attempt"]["failure"])
         for job in requeued, cancelled, connecting:
             self.assertIn("Slurm preempts the job", (self.jobs / job / "launcher.log").read_text())
         self.assertIn("Slurm preempts the job", out.read_text())

@@ -165,6 +165,10 @@ std::string JobFolder::failure_file(int attempt) const {
   return attempt_directory(attempt) + "/failure.txt";
 }
 
+std::string JobFolder::requeue_file(int attempt) const {
+  return attempt_directory(attempt) + "/requeue.txt";
+}
+
 JobFolder make_job_folder(const std::filesystem::path& directory, const NewJob& job) {
   make_private_folders(directory);
   UnfinishedFolder unfinished(directory);
@@ -256,6 +260,10 @@ void write(const JobFolder& folder, const FailedAttempt& failed) {
   write_whole_file(folder.failure_file(failed.attempt), failed.failure);
 }
 
+void write_requeued(const JobFolder& folder, const FailedAttempt& ended) {
+  write_whole_file(folder.requeue_file(ended.attempt), ended.failure);
+}
+
 void ask_to_cancel(const JobFolder& folder) {
   if (exists(folder.cancel_file())) return;
   write_whole_file(
@@ -294,9 +302,10 @@ std::optional<CancelRequest> read_cancel_request(const JobFolder& folder) {
 }
 
 std::optional<FailedAttempt> read_failure(const JobFolder& folder, int attempt) {
-  const std::string path = folder.failure_file(attempt);
-  if (!exists(path)) return std::nullopt;
-  return FailedAttempt{.attempt = attempt, .failure = read_record(path)};
+  for (const std::string& path : {folder.failure_file(attempt), folder.requeue_file(attempt)}) {
+    if (exists(path)) return FailedAttempt{.attempt = attempt, .failure = read_record(path)};
+  }
+  return std::nullopt;
 }
 
 }  // namespace peal::launch::jobs

@@ -43,6 +43,8 @@ class JobFolder final {
   std::string rank_log(int attempt, Rank rank, Channel channel) const;
   /// Says how the attempt failed, if the job starts again after it.
   std::string failure_file(int attempt) const;
+  /// The same, if Slurm has put the job into its queue again. This is not a restart of the job.
+  std::string requeue_file(int attempt) const;
 
   friend bool operator==(const JobFolder&, const JobFolder&) = default;
 
@@ -81,6 +83,8 @@ void write(const JobFolder& folder, const JobEnd& end);
 void write_if_first(const JobFolder& folder, const JobEnd& end);
 /// The folder of the attempt must exist.
 void write(const JobFolder& folder, const FailedAttempt& failed);
+/// For read_failure, but not for restarts_of: Slurm has put the job into its queue again.
+void write_requeued(const JobFolder& folder, const FailedAttempt& ended);
 /// Asks the launcher to cancel the job. A launcher reads this regularly. May be repeated: the first
 /// request stays.
 void ask_to_cancel(const JobFolder& folder);

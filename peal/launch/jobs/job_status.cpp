@@ -124,6 +124,13 @@ std::optional<FailedAttempt> last_failed_attempt(const JobFolder& folder) {
 
 }  // namespace
 
+FailedAttempt attempt_before_requeue(const JobEnd& end) {
+  const bool is_preempted = end.cause == EndCause::kPreempted;
+  return {
+      .attempt = std::max(0, end.attempts - 1),
+      .failure = is_preempted ? end.first_failure : "Slurm has put the job into its queue again"};
+}
+
 JobStatus status_of(const JobRecords& records, WallTime now) {
   JobStatus status = status_without_attempts(records, now);
   status.failed_attempt = records.failed_attempt;

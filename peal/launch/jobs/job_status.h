@@ -23,6 +23,10 @@ struct JobRecords {
   Liveness launcher = Liveness::kNotVisible;
 };
 
+/// The last attempt before Slurm has put the job into its queue again, and why it ended. `end`: as
+/// the launcher of that attempt has recorded it. Pure.
+FailedAttempt attempt_before_requeue(const JobEnd& end);
+
 /// After this time without a new state, a launcher that is not visible counts as unknown.
 inline constexpr auto kStateIsOld = std::chrono::seconds(60);
 

@@ -179,7 +179,8 @@ JobStatus waiting(const SlurmJob& job, const jobs::JobRecords& records) {
   JobStatus status{.id = records.submission.id,
                    .state = job.state == "PENDING" ? JobState::kQueued : JobState::kPreparing,
                    .engine_state = job.state,
-                   .reason = reason_text(job.reason)};
+                   .reason = reason_text(job.reason),
+                   .failed_attempt = records.failed_attempt};
   if (records.cancel) {
     status.state = JobState::kCancelling;
     status.reason = asked(*records.cancel);
@@ -277,6 +278,7 @@ JobStatus status_of(const jobs::JobRecords& all,
   const SlurmJob& job = *known;
   jobs::JobRecords records = all;
   records.end = end_of_this_start(all, job);
+  if (all.end && !records.end) records.failed_attempt = jobs::attempt_before_requeue(*all.end);
   JobStatus status = jobs::status_of(records, now);
   status.engine_state = job.state;
   if (const EngineEnd* end = engine_end(job.state)) {

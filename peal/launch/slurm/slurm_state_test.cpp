@@ -211,6 +211,15 @@ TEST(SlurmState, APreemptedJobWithoutGraceHasNotSucceededWhenItsRanksEndWell) {
   EXPECT_EQ(status(killed, "COMPLETING", preempted).state, JobState::kPreparing) << "no end";
 }
 
+TEST(SlurmState, AJobThatWaitsAfterAPreemptionNamesTheAttemptThatWasPreempted) {
+  JobRecords given = failed();
+  given.end->cause = EndCause::kPreempted;
+  given.end->first_failure = "Slurm has preempted the job";
+  const FailedAttempt preempted{.attempt = 0, .failure = "Slurm has preempted the job"};
+  EXPECT_EQ(status(given, "PENDING", {.requeues = 1}).failed_attempt, preempted);
+  EXPECT_FALSE(status(given, "PENDING").failed_attempt.has_value());
+}
+
 TEST(SlurmState, AnEndBeforeARequeueIsNotTheEndOfTheJob) {
   const SlurmJob again{.requeues = 1};
   JobRecords earlier = succeeded();

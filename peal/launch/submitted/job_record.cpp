@@ -9,12 +9,28 @@
 
 #include "peal/base/error.h"
 #include "peal/base/split.h"
+#include "peal/launch/jobs/job_status.h"
 
 namespace peal::launch::submitted {
 namespace {
 
 /// Of a job with many ranks, the ends of all ranks come at once.
 constexpr Timeout kBetweenStates{200};
+
+/// Only Slurm starts a launcher again, for a job that it has put into its queue again. Keeps why
+/// the last attempt of the earlier launcher has ended.
+void keep_earlier_attempt(const jobs::JobFolder& folder) {
+  try {
+    const auto earlier = read_state(folder);
+    if (!earlier) return;
+    jobs::JobEnd killed;  // without a record
+    killed.attempts = earlier->attempt + 1;
+    const FailedAttempt ended = jobs::attempt_before_requeue(read_end(folder).value_or(killed));
+    if (!read_failure(folder, ended.attempt)) write_requeued(folder, ended);
+  } catch (
+      const Error&) {  // the attempt has started nothing and has no folder, or the disk is full
+  }
+}
 
 }  // namespace
 
@@ -33,6 +49,7 @@ std::string as_sentence(std::string_view report) {
 
 JobRecord::JobRecord(jobs::JobFolder folder, std::string success_role)
     : folder_(std::move(folder)), success_role_(std::move(success_role)) {
+  keep_earlier_attempt(folder_);
   state_.launcher = jobs::this_process();
   state_.started_at = state_.written_at = jobs::wall_time_now();
   write(folder_, state_);

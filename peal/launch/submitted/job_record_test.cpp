@@ -117,6 +117,25 @@ TEST_F(JobRecordTest, TheFailureBeforeARestartIsKeptAlsoAfterSuccess) {
   EXPECT_EQ(status().failed_attempt, expected);
 }
 
+TEST_F(JobRecordTest, ALauncherThatSlurmStartsAgainKeepsWhyTheEarlierAttemptEnded) {
+  std::filesystem::create_directories(folder_.attempt_directory(0));
+  {
+    JobRecord record(folder_);
+    record.begin(0, plan_);
+    record.finish({.cause = EndCause::kPreempted, .first_failure = "Slurm has preempted the job"});
+  }
+  JobRecord again(folder_);
+  EXPECT_FALSE(read_end(folder_).has_value());
+  const FailedAttempt preempted{.attempt = 0, .failure = "Slurm has preempted the job"};
+  EXPECT_EQ(status().failed_attempt, preempted);
+  EXPECT_EQ(jobs::restarts_of(folder_), 0) << "a requeue is not a restart";
+  std::filesystem::create_directories(folder_.attempt_directory(1));
+  again.begin(1, plan_);
+  const JobRecord third(folder_);  // the second launcher was killed
+  const FailedAttempt killed{.attempt = 1, .failure = "Slurm has put the job into its queue again"};
+  EXPECT_EQ(status().failed_attempt, killed);
+}
+
 TEST_F(JobRecordTest, NodesThatDidNotStartSaySo) {
   JobRecord record(folder_);
   record.begin(0, plan_);
