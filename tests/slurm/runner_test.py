@@ -105,6 +105,18 @@ class Runner(SlurmJobTest):
         self.assertIn("cancelled it", status["reason"])
         self.assertEqual(self.logs(job).count("ends"), 2)
         self.assert_no_process()
+        self.await_engine_state(job, "FAILED")  # for Slurm, because the launcher ends with 143
+        self.assertNotIn("FAILED", self.peal("status", job).stdout)
+
+    def test_a_job_that_scancel_ends_is_cancelled_on_all_its_nodes(self):
+        job = self.submit_nodes(f"echo ready; exec sleep {LONG}")
+        wait_until(lambda: self.logs(job).count("ready") == 2, "ready")
+        self.of_slurm("scancel", self.number(job))
+        self.await_engine_state(job, "CANCELLED")
+        wait_until(lambda: (self.jobs / job / "end.json").exists(), "recorded: the end")
+        status = self.status(job)
+        self.assertEqual([status["state"], *(node["state"] for node in status["nodes"])], ["cancelled"] * 3, status)
+        self.assertNotIn("failed", self.peal("status", job).stdout.lower())
 
     def test_roles_with_other_resources_run_in_their_own_components(self):
         show = "echo $PEAL_ROLE $SLURMD_NODENAME $RANK"

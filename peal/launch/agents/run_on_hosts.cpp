@@ -74,12 +74,14 @@ std::vector<RankCommand> plan_ranks_on_hosts(
 std::optional<Refusal> refusal_of(const Agents& agents) {
   Refusal refusal;
   std::string lines;
+  std::string engine_problem;
   std::set<int> codes;
   for (int i = 0; i < agents.count(); ++i) {
     const AgentHost& host = agents.host(i);
     if (host.is_ready()) continue;
     refusal.hosts.emplace_back(host.name(), host.problem());
     codes.insert(host.exit_code());
+    if (host.lacks_engine()) engine_problem = host.problem();
     lines += fmt::format("  {}: {}\n", bracketed(host.name()), host.problem());
   }
   if (refusal.hosts.empty()) return std::nullopt;
@@ -88,6 +90,9 @@ std::optional<Refusal> refusal_of(const Agents& agents) {
                              agents.count(),
                              agents.count() == 1 ? "" : "s",
                              lines);
+  if (!engine_problem.empty()) {
+    refusal.text = fmt::format("no rank was started: {}\n", engine_problem);
+  }
   if (codes.size() == 1) refusal.exit_code = std::max(1, *codes.begin());
   return refusal;
 }

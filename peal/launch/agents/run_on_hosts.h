@@ -34,7 +34,7 @@ std::vector<RankCommand> plan_ranks_on_hosts(
 
 /// Hosts that cannot be used.
 struct Refusal {
-  std::string text;   // lines, one for each host
+  std::string text;   // lines: one for each host, or one if this machine has no engine
   int exit_code = 1;  // 126 or 127 if the command is the problem on each of them
   std::vector<std::pair<std::string, std::string>> hosts{};  // and why
 };

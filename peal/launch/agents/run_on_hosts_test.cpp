@@ -109,6 +109,20 @@ TEST(RunOnHostsTest, SlurmHasNotEndedAnAgentThatHasReportedNoSignal) {
   agents.leave(0, "the test ends");
 }
 
+TEST(RunOnHostsTest, AnEngineThatThisMachineLacksIsReportedOnce) {
+  const TemporaryFolder empty;
+  const ScopedVariable path("PATH", empty.path().string());
+  Agents agents({.engine = {.engine = Engine::kMpi, .peal = "/p"}, .begin = {}, .version = "0"});
+  LaunchOptions options;
+  options.hosts = {{"n1", 1}, {"n2", 1}};
+  options.ranks = 2;
+  const auto refusal = connect(agents, options);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->text,
+            "no rank was started: there is no mpirun on this machine: install it, or add its "
+            "folder to PATH\n");
+}
+
 TEST(RunOnHostsTest, OtherHostsReplaceRefusedOnesAfterTheFirstAttempt) {
   const Refusal refusal{.text = "", .exit_code = 126, .hosts = {{"n1", "no such file"}}};
   EXPECT_EQ(end_of(refusal, 0).next, AfterAttempt::kEnd);

@@ -1,5 +1,7 @@
 #include "peal/launch/slurm/slurm_state.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
 
@@ -69,6 +71,18 @@ void end_nodes(JobStatus& status) {
   }
 }
 
+/// A cancelled job has no failed nodes: a signal has ended its ranks.
+void cancel_nodes(JobStatus& status) {
+  constexpr int kTerminated = kSignalBase + SIGTERM;
+  constexpr int kKilled = kSignalBase + SIGKILL;
+  for (NodeStatus& node : status.nodes) {
+    const bool is_signalled = node.exit_code == kTerminated || node.exit_code == kKilled;
+    if (node.state != JobState::kFailed || !is_signalled) continue;
+    node.state = JobState::kCancelled;
+    node.reason = "it ended with the job";
+  }
+}
+
 JobStatus ended_by_slurm(const EngineEnd& end,
                          const SlurmJob& job,
                          const jobs::JobRecords& records,
@@ -81,6 +95,9 @@ JobStatus ended_by_slurm(const EngineEnd& end,
   status.first_failure.clear();
   if (end.cause == EndCause::kCancelled) {
     if (records.cancel) status.reason = asked(*records.cancel);
+    status.failed_rank.reset();
+    status.last_lines.clear();
+    cancel_nodes(status);
   } else if (end.cause == EndCause::kTimeLimit) {
     status.exit_code = kTimedOut;
   } else {

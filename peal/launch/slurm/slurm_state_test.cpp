@@ -144,6 +144,19 @@ TEST(SlurmState, ACancelledJobNamesTheUserThatHasAsked) {
   EXPECT_EQ(status(cancelled(records()), "FAILED", {.exit_code = 143}).state, JobState::kCancelled);
 }
 
+TEST(SlurmState, ACancelledJobHasNoFailedNodes) {
+  JobRecords given = failed();
+  given.end->cause = EndCause::kCancelled;
+  given.end->nodes.front().exit_code = 143;
+  given.end->failed_rank = 0;
+  const JobStatus ended = status(given, "CANCELLED");
+  EXPECT_EQ(ended.nodes.front().state, JobState::kCancelled);
+  EXPECT_EQ(ended.nodes.front().reason, "it ended with the job");
+  EXPECT_FALSE(ended.failed_rank.has_value());
+  given.end->nodes.front().exit_code = 9;
+  EXPECT_EQ(status(given, "CANCELLED").nodes.front().state, JobState::kFailed) << "by itself";
+}
+
 TEST(SlurmState, ALauncherWithoutAResultIsAFailure) {
   const JobStatus silent = status(records(), "FAILED", {.exit_code = 127});
   EXPECT_EQ(silent.state, JobState::kFailed);
