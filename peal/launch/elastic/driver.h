@@ -52,7 +52,7 @@ class Driver final {
   void end_worker(int worker, WorkerEnd how, ElasticEnd end);
   void handle_hosts();
   void host_is_ready(const HostEvent& event);
-  void host_has_failed(const HostEvent& event);
+  void say_failure(const HostEvent& event, bool goes_on);
   void note_refusals();
   void handle_requests();
   void refuse_lost_worker(const rendezvous::ElasticRequest& request);
