@@ -34,7 +34,8 @@ class Driver final {
          const HostGuardMaker& make_guard,
          const Variables& inherited,
          Target out,
-         Target err);
+         Target err,
+         SignalReader& signals);
   ElasticReport run();
 
  private:
