@@ -81,6 +81,7 @@ class Agent final {
   const Flights flights_;
   const Fd port_;
   const TimePoint start_ = Clock::now();
+  SignalReader signals_;
   Supervisor supervisor_;
   RankOutputs outputs_;
   InputSink input_;
@@ -99,7 +100,7 @@ Agent::Agent(AgentLink& link, Begin begin, const std::string& problem_with_files
       begin_(enter_directory(std::move(begin))),
       flights_(begin_.environment),
       port_(net::reserve(net::Address::parse("0.0.0.0:0"))),
-      supervisor_(GuardDuty{.grace = begin_.grace, .starts = Starts::kAlsoLater}),
+      supervisor_(signals_, GuardDuty{.grace = begin_.grace, .starts = Starts::kAlsoLater}),
       outputs_(link) {
   Ready ready = host_facts(begin_, process_variables());
   if (!problem_with_files.empty()) {
