@@ -10,7 +10,6 @@
 
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
-#include "peal/cli/held_signals.h"
 #include "peal/cli/job_output.h"
 #include "peal/cli/job_runner.h"
 #include "peal/cli/say.h"
@@ -26,6 +25,7 @@
 #include "peal/launch/submitted/job_containers.h"
 #include "peal/launch/submitted/launcher_options.h"
 #include "peal/launch/submitted/unused_fields.h"
+#include "peal/system/stop_signals.h"
 
 namespace peal::cli {
 namespace {
@@ -239,6 +239,10 @@ std::string printed(const SubmitRequest& request) {
   return request.to == "kubernetes" ? printed_manifests(request) : launch::print_job(request.job);
 }
 
+constexpr const char* kAtCtrlC =
+    "peal: the job is being started; peal submit ends after that (another Ctrl-C ends it at once, "
+    "and the job may run nevertheless)\n";
+
 int submit(const SubmitRequest& request) {
   check_runner_of(request);
   check_job_for(request);
@@ -251,14 +255,15 @@ int submit(const SubmitRequest& request) {
   const auto runner = make_runner(submission);
   const launch::Job job = placed(request, here);
   {
-    const HeldSignals signals;
+    // So that no job runs without its id.
+    const StopSignals signals({SIGINT, SIGTERM, SIGHUP}, kAtCtrlC);
     submission = start(*runner, job, submission);
     say_next_commands(request, submission.id);
     cancel_if_asked(*runner, submission);
-  }
-  if (const int number = HeldSignals::noted(); number != 0) {
-    say_job_goes_on(submission.id);
-    return launch::kSignalBase + number;
+    if (const int number = signals.number(); number != 0) {
+      say_job_goes_on(submission.id);
+      return launch::kSignalBase + number;
+    }
   }
   return request.stream_logs ? stream(*runner, submission) : 0;
 }

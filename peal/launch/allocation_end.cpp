@@ -7,9 +7,11 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
+#include "peal/base/printable.h"
 #include "peal/base/split.h"
 #include "peal/launch/program.h"
 
@@ -44,19 +46,21 @@ std::optional<Timeout> parse_line(std::string_view line) {
   return Timeout(days + *rest);
 }
 
-/// The output of the command for this job; nothing outside of Slurm, and if Slurm does not answer.
+/// The output of the command for this job; nothing outside of Slurm. Errors: resource (Slurm does
+/// not answer).
 std::optional<std::string> ask_slurm(const Environment& environment,
                                      std::vector<std::string> words) {
   const auto job = environment("SLURM_JOB_ID");
   if (!job) return std::nullopt;
   words.push_back(*job);
-  try {
-    Answer answer = ask_program({.words = std::move(words), .patience = kSlurmPatience});
-    if (answer.exit_code != 0) return std::nullopt;
-    return std::move(answer.out);
-  } catch (const Error&) {  // the command does not exist
-    return std::nullopt;
-  }
+  Answer answer = ask_program({.words = words, .patience = kSlurmPatience});
+  if (answer.exit_code == 0) return std::move(answer.out);
+  const std::string problem =
+      answer.exit_code
+          ? fmt::format("exit code {}: {}", *answer.exit_code, split(answer.err, '\n').front())
+          : fmt::format("it gives no answer within {} s", kSlurmPatience.count() / 1000);
+  throw Error(ErrorKind::kResource,
+              fmt::format("`{}` has failed: {}", fmt::join(words, " "), printable_line(problem)));
 }
 
 }  // namespace
@@ -71,8 +75,12 @@ std::optional<Timeout> parse_time_left(std::string_view text) {
 }
 
 std::optional<Timeout> time_left_of_allocation(const Environment& environment) {
-  const auto left = ask_slurm(environment, {"squeue", "--noheader", "--format=%L", "--jobs"});
-  return left ? parse_time_left(*left) : std::nullopt;
+  try {
+    const auto left = ask_slurm(environment, {"squeue", "--noheader", "--format=%L", "--jobs"});
+    return left ? parse_time_left(*left) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 std::string slurm_field(std::string_view line, std::string_view name) {

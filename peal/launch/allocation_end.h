@@ -16,7 +16,7 @@ std::optional<Timeout> time_left_of_allocation(const Environment& environment);
 
 /// Whether Slurm has begun to preempt the job: it has sent SIGTERM to the steps of the job, and
 /// ends the job after the GraceTime of the partition. Asks scontrol. Returns false outside of
-/// Slurm, if Slurm does not answer, and once Slurm ends the job (COMPLETING).
+/// Slurm, and once Slurm ends the job (COMPLETING). Errors: resource (Slurm does not answer).
 bool is_preempted(const Environment& environment);
 
 /// Reads the output of `scontrol show job --oneliner`. It has a line for each component of a

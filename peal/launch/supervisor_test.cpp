@@ -48,8 +48,9 @@ class SupervisorTest : public ::testing::Test {
   }
 
   std::vector<std::string> orders_;
-  Supervisor supervisor_{Timeout(60'000),
-                         [this](const sigset_t&) { return std::make_unique<IdleGuard>(orders_); }};
+  SignalReader signals_;
+  Supervisor supervisor_{
+      signals_, Timeout(60'000), [this] { return std::make_unique<IdleGuard>(orders_); }};
 };
 
 TEST_F(SupervisorTest, TheFirstOfTwoLateSignalsIsKept) {

@@ -112,12 +112,13 @@ bool may_be_preempted(const Agents& agents) {
   return false;
 }
 
-std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options) {
+int connect(Agents& agents, const LaunchOptions& options, SignalReader& signals) {
   for (const HostBlock& block : plan_hosts(options.hosts, options.ranks).blocks) {
     agents.add(block.name);
   }
-  agents.await_all();
-  return refusal_of(agents);
+  int signal = 0;
+  agents.await_all([&] { return (signal = signals.take_end()) != 0; });
+  return signal;
 }
 
 LaunchReport run_on_hosts(const LaunchOptions& options,
@@ -127,7 +128,8 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
                           const std::optional<containers::Container>& container,
                           const std::string& records,
                           Target out,
-                          Target err) {
+                          Target err,
+                          SignalReader& signals) {
   std::vector<Ready> hosts;
   std::map<std::string, Ready> facts;
   for (int i = 0; i < agents.count(); ++i) {
@@ -139,10 +141,10 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
   shared.host = chosen.master.empty() ? address_of_rank_0(hosts) : chosen.master;
   shared.port = chosen.port == 0 ? hosts.front().port : chosen.port;
   const auto ranks = plan_ranks_on_hosts(options, shared, facts, inherited, container);
-  const GuardMaker make_guard = [&](const sigset_t& /*mask*/) {
+  const GuardMaker make_guard = [&] {
     return std::make_unique<AgentGuard>(agents, Starts::kAtOnce);
   };
-  return run(options, ranks, out, err, make_guard, {.folder = records, .job = job.id});
+  return run(options, ranks, out, err, signals, make_guard, {.folder = records, .job = job.id});
 }
 
 }  // namespace peal::launch::agents

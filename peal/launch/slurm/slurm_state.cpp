@@ -7,13 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "peal/base/error.h"
 #include "peal/base/parse_number.h"
 #include "peal/base/printable.h"
 #include "peal/base/split.h"
 #include "peal/launch/allocation_end.h"
+#include "peal/launch/lost_batch_host.h"
 #include "peal/launch/process_end.h"
-#include "peal/rendezvous/nodelist.h"
 
 namespace peal::launch::slurm {
 namespace {
@@ -58,20 +57,6 @@ std::optional<int> read_exit_code(std::string_view text) {
   const auto signal = try_parse_number<int>(parts[1]);
   if (!code || !signal) return std::nullopt;
   return *signal > 0 ? kSignalBase + *signal : *code;
-}
-
-/// The node of the batch script, if it is not a node of the job any more. Nothing for a list of
-/// nodes that peal cannot read: the line may be of any job in the cluster.
-std::string lost_host(std::string_view line) {
-  std::string host = slurm_field(line, "BatchHost");
-  const std::string nodes = slurm_field(line, "NodeList");
-  if (host.empty() || nodes.empty() || slurm_field(line, "JobState") != "RUNNING") return "";
-  try {
-    const auto all = rendezvous::all_hosts(nodes);
-    return std::ranges::find(all, host) == all.end() ? host : "";
-  } catch (const Error&) {
-    return "";
-  }
 }
 
 std::string asked(const jobs::CancelRequest& request) {
@@ -160,14 +145,17 @@ std::string reason_text(const std::string& reason) {
 }
 
 /// With --no-kill, Slurm does not end a job of several nodes that loses the node of its launcher.
-/// The job has not ended: a user must still decide about its nodes.
+/// Until an agent starts it again, or the user decides, it has not ended.
 JobStatus without_its_launcher(const SlurmJob& job,
                                const jobs::JobRecords& records,
                                JobStatus status) {
   status.state = JobState::kUnknown;
   status.reason = fmt::format(
-      "Slurm has lost {}, on which the launcher ran, and keeps the other nodes for the job: start "
-      "it again with `scontrol requeue {}`, or free the nodes with `peal cancel {}`",
+      "Slurm has lost {}, on which the launcher ran, and keeps the other nodes for the job; an "
+      "agent "
+      "on one of them starts it again. If it stays so, use `scontrol requeue {}`, or free the "
+      "nodes "
+      "with `peal cancel {}`",
       printable(job.lost_host),
       printable(records.submission.engine_id),
       records.submission.id);
@@ -229,7 +217,7 @@ std::vector<SlurmJob> read_scontrol(std::string_view text) {
                  .reason = slurm_field(line, "Reason"),
                  .exit_code = read_exit_code(slurm_field(line, "ExitCode")),
                  .requeues = try_parse_number<int>(slurm_field(line, "Restarts")).value_or(0)};
-    job.lost_host = lost_host(line);
+    job.lost_host = lost_batch_host(line);
     job.is_preempted = has_preempt_time(line);
     if (job.reason == "None") job.reason.clear();
     if (!job.state.empty()) jobs.push_back(std::move(job));

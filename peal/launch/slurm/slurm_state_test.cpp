@@ -64,18 +64,6 @@ TEST(SlurmState, ReadsWhatScontrolWritesForEachComponent) {
   EXPECT_TRUE(read_scontrol("").empty());
 }
 
-TEST(SlurmState, ARunningJobWithoutTheNodeOfItsBatchScriptHasLostIt) {
-  const auto lost_host = [](const std::string& line) { return read_scontrol(line)[0].lost_host; };
-  EXPECT_EQ(lost_host("JobState=RUNNING ReqNodeList=(null) NodeList=node[2-3] BatchHost=node1"),
-            "node1");
-  EXPECT_EQ(lost_host("JobState=RUNNING NodeList=node[1,3] BatchHost=node1"), "");
-  EXPECT_EQ(lost_host("JobState=RUNNING NodeList=node2"), "") << "another component";
-  EXPECT_EQ(lost_host("JobState=RUNNING NodeList=bgl[000x133] BatchHost=node1"), "")
-      << "of another job, in a form that peal does not know";
-  EXPECT_EQ(lost_host("JobState=PENDING NodeList= BatchHost=node1"), "");
-  EXPECT_EQ(lost_host("JobState=COMPLETED NodeList=node2 BatchHost=node1"), "");
-}
-
 TEST(SlurmState, AJobWhoseLauncherHasLostItsNodeSaysWhatToDo) {
   JobRecords given = running();
   given.submission.engine_id = "12";
