@@ -185,23 +185,27 @@ Submission start(launch::Runner& runner, const launch::Job& job, const Submissio
   const JobFolder folder =
       launch::jobs::make_job_folder(launch::jobs::jobs_directory(), {job, submission, {}});
   const bool is_kubernetes = submission.runner == "kubernetes";
-  Submission accepted;
+  std::string engine_id;
   try {
-    const std::string engine_id =
+    engine_id =
         runner.start(job,
                      {.id = folder.id(),
                       .secret = is_kubernetes ? launch::make_job_context().job.secret : Secret()});
-    accepted = read_submission(folder);
-    accepted.engine_id = engine_id;
-    if (has_engine(accepted)) accepted.launcher.reset();
-    write(folder, accepted);
   } catch (...) {
     launch::jobs::remove_job(folder);
     throw;
   }
-  // `peal cancel` during the start has found no job. In Kubernetes, no launcher reads its request.
-  if (is_kubernetes && read_cancel_request(folder)) runner.cancel(folder.id());
+  Submission accepted = read_submission(folder);
+  accepted.engine_id = engine_id;
+  if (has_engine(accepted)) accepted.launcher.reset();
+  write(folder, accepted);
   return accepted;
+}
+
+/// `peal cancel` during the start has found no job in the engine.
+void cancel_if_asked(launch::Runner& runner, const Submission& submission) {
+  const JobFolder folder(launch::jobs::jobs_directory() / submission.id);
+  if (has_engine(submission) && read_cancel_request(folder)) runner.cancel(submission.id);
 }
 
 void say_next_commands(const SubmitRequest& request, const std::string& id) {
@@ -250,15 +254,18 @@ int submit(const SubmitRequest& request) {
   say_notices(unused_fields(request));
   const auto runner = make_runner(submission);
   const launch::Job job = placed(request, here);
+  int signal = 0;
   {
     // So that no job runs without its id.
     const StopSignals signals({SIGINT, SIGTERM, SIGHUP}, kAtCtrlC);
     submission = start(*runner, job, submission);
     say_next_commands(request, submission.id);
-    if (const int number = signals.number(); number != 0) {
-      say_job_goes_on(submission.id);
-      return launch::kSignalBase + number;
-    }
+    cancel_if_asked(*runner, submission);
+    signal = signals.number();
+  }
+  if (signal != 0) {
+    say_job_goes_on(submission.id);
+    return launch::kSignalBase + signal;
   }
   return request.stream_logs ? stream(*runner, submission) : 0;
 }

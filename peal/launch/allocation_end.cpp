@@ -83,16 +83,25 @@ std::optional<Timeout> time_left_of_allocation(const Environment& environment) {
   }
 }
 
+std::string slurm_field(std::string_view line, std::string_view name) {
+  for (const std::string_view word : split(line, ' ')) {
+    if (word.starts_with(name) && word.substr(name.size()).starts_with('=')) {
+      return std::string(word.substr(name.size() + 1));
+    }
+  }
+  return "";
+}
+
+bool has_preempt_time(std::string_view line) {
+  const std::string time = slurm_field(line, "PreemptTime");
+  return !time.empty() && time != "None";
+}
+
 bool shows_preemption(std::string_view text, std::string_view job) {
-  const auto has = [](std::string_view line, std::string_view name, std::string_view value) {
-    const std::vector<std::string_view> fields = split(line, ' ');
-    return std::ranges::count(fields, fmt::format("{}={}", name, value)) > 0;
-  };
   return std::ranges::any_of(split(text, '\n'), [&](std::string_view line) {
-    const bool is_of_job = has(line, "JobId", job) || has(line, "HetJobId", job);
-    return is_of_job && has(line, "JobState", "RUNNING") &&
-           line.find(" PreemptTime=") != std::string_view::npos &&
-           !has(line, "PreemptTime", "None");
+    const bool is_of_job =
+        slurm_field(line, "JobId") == job || slurm_field(line, "HetJobId") == job;
+    return is_of_job && slurm_field(line, "JobState") == "RUNNING" && has_preempt_time(line);
   });
 }
 

@@ -84,7 +84,7 @@ void Supervisor::end_by_signal(SignalReader::Taken taken) {
   const StopSignal request = {taken.signal, is_of_terminal, Clock::now()};
   if (last_request_ && is_repeated(*last_request_, request)) return;
   last_request_ = request;
-  if (stage_ != Stage::kRunning && intervention_.signal == 0) {
+  if (stage_ != Stage::kRunning && intervention_.signal == 0 && intervention_.late_signal == 0) {
     intervention_.late_signal = taken.signal;
   }
   switch (stage_) {

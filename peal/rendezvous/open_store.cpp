@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "peal/base/bracketed.h"
 #include "peal/base/error.h"
 #include "peal/net/address.h"
 #include "peal/net/proof.h"
@@ -280,9 +281,7 @@ struct Open {
     if (is_rank_0()) found = addresses_to_serve(place, context, std::move(found));
     check_secrecy(found, context);
     if (is_rank_0()) return serve(found, context);
-    const bool is_ipv6 = place.host.find(':') != std::string::npos;
-    const std::string host = is_ipv6 ? fmt::format("[{}]", place.host) : place.host;
-    return join(found, fmt::format("{}:{}", host, place.port), context);
+    return join(found, fmt::format("{}:{}", bracketed(place.host), place.port), context);
   }
 
   bool is_rank_0() const { return context.launch.identity.rank == 0; }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/bracketed.h"
 #include "peal/launch/agents/agent_guard.h"
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/containers/container_command.h"
@@ -79,7 +80,7 @@ std::optional<Refusal> refusal_of(const Agents& agents) {
     if (host.is_ready()) continue;
     refusal.hosts.emplace_back(host.name(), host.problem());
     codes.insert(host.exit_code());
-    lines += fmt::format("  {}: {}\n", before_colon(host.name()), host.problem());
+    lines += fmt::format("  {}: {}\n", bracketed(host.name()), host.problem());
   }
   if (refusal.hosts.empty()) return std::nullopt;
   refusal.text = fmt::format("no rank was started, because {} of {} host{} cannot be used:\n{}",

@@ -5,16 +5,18 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/error.h"
 #include "peal/base/parse_number.h"
 #include "peal/base/printable.h"
 #include "peal/base/split.h"
+#include "peal/launch/allocation_end.h"
+#include "peal/launch/process_end.h"
 #include "peal/rendezvous/nodelist.h"
 
 namespace peal::launch::slurm {
 namespace {
 
 constexpr int kTimedOut = 124;  // as in job_launcher.h
-constexpr int kSignalBase = 128;
 
 /// An end that Slurm has decided.
 struct EngineEnd {
@@ -56,23 +58,18 @@ std::optional<int> read_exit_code(std::string_view text) {
   return *signal > 0 ? kSignalBase + *signal : *code;
 }
 
-/// The value of the first "name=value". Text of the user comes after these names in the line.
-std::string value(std::string_view line, std::string_view name) {
-  for (const std::string_view word : split(line, ' ')) {
-    if (word.starts_with(name) && word.substr(name.size()).starts_with('=')) {
-      return std::string(word.substr(name.size() + 1));
-    }
-  }
-  return "";
-}
-
-/// The node of the batch script, if it is not a node of the job any more.
+/// The node of the batch script, if it is not a node of the job any more. Nothing for a list of
+/// nodes that peal cannot read: the line may be of any job in the cluster.
 std::string lost_host(std::string_view line) {
-  std::string host = value(line, "BatchHost");
-  const std::string nodes = value(line, "NodeList");
-  if (host.empty() || nodes.empty() || value(line, "JobState") != "RUNNING") return "";
-  const auto all = rendezvous::all_hosts(nodes);
-  return std::ranges::find(all, host) == all.end() ? host : "";
+  std::string host = slurm_field(line, "BatchHost");
+  const std::string nodes = slurm_field(line, "NodeList");
+  if (host.empty() || nodes.empty() || slurm_field(line, "JobState") != "RUNNING") return "";
+  try {
+    const auto all = rendezvous::all_hosts(nodes);
+    return std::ranges::find(all, host) == all.end() ? host : "";
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 std::string asked(const jobs::CancelRequest& request) {
@@ -199,13 +196,6 @@ bool may_change(const SlurmJob& job, const jobs::JobRecords& records) {
          (cause == EndCause::kCancelled && !records.cancel);
 }
 
-/// Without the end of an earlier start of the job. The launcher removes that end only when it
-/// starts again.
-jobs::JobRecords of_this_start(jobs::JobRecords records, const SlurmJob& job) {
-  if (records.end && records.end->requeues < job.requeues) records.end.reset();
-  return records;
-}
-
 /// Not of the launcher of an earlier start of the same job, before a requeue.
 bool has_present_state(const jobs::JobRecords& records) {
   return records.state && records.launcher != jobs::Liveness::kGone;
@@ -216,14 +206,13 @@ bool has_present_state(const jobs::JobRecords& records) {
 std::vector<SlurmJob> read_scontrol(std::string_view text) {
   std::vector<SlurmJob> jobs;
   for (const std::string_view line : split(text, '\n')) {
-    SlurmJob job{.name = value(line, "JobName"),
-                 .state = value(line, "JobState"),
-                 .reason = value(line, "Reason"),
-                 .exit_code = read_exit_code(value(line, "ExitCode")),
-                 .requeues = try_parse_number<int>(value(line, "Restarts")).value_or(0)};
-    const std::string preempted_at = value(line, "PreemptTime");
+    SlurmJob job{.name = slurm_field(line, "JobName"),
+                 .state = slurm_field(line, "JobState"),
+                 .reason = slurm_field(line, "Reason"),
+                 .exit_code = read_exit_code(slurm_field(line, "ExitCode")),
+                 .requeues = try_parse_number<int>(slurm_field(line, "Restarts")).value_or(0)};
     job.lost_host = lost_host(line);
-    job.is_preempted = !preempted_at.empty() && preempted_at != "None";
+    job.is_preempted = has_preempt_time(line);
     if (job.reason == "None") job.reason.clear();
     if (!job.state.empty()) jobs.push_back(std::move(job));
   }
@@ -251,10 +240,14 @@ std::optional<SlurmJob> decisive(const std::vector<SlurmJob>& components) {
   return ended == components.end() ? components.front() : *ended;
 }
 
-bool is_ended_by_slurm(std::string_view state) { return engine_end(state) != nullptr; }
-
 bool is_final(std::string_view state) {
-  return is_one_of(state, {"COMPLETED", "FAILED"}) || is_ended_by_slurm(state);
+  return is_one_of(state, {"COMPLETED", "FAILED"}) || engine_end(state) != nullptr;
+}
+
+std::optional<jobs::JobEnd> end_of_this_start(const jobs::JobRecords& records,
+                                              const SlurmJob& job) {
+  const bool is_earlier = records.end && records.end->requeues < job.requeues;
+  return is_earlier ? std::nullopt : records.end;
 }
 
 JobStatus status_of(const jobs::JobRecords& all,
@@ -265,7 +258,8 @@ JobStatus status_of(const jobs::JobRecords& all,
     return all.end || is_being_submitted(all) ? status : forgotten(all, std::move(status));
   }
   const SlurmJob& job = *known;
-  const jobs::JobRecords records = of_this_start(all, job);
+  jobs::JobRecords records = all;
+  records.end = end_of_this_start(all, job);
   JobStatus status = jobs::status_of(records, now);
   status.engine_state = job.state;
   if (const EngineEnd* end = engine_end(job.state)) {

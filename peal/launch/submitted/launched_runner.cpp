@@ -45,6 +45,8 @@ class LaunchedRunner final : public Runner {
     return CancelResult::kCancelled;
   }
 
+  bool remove_remains(const std::string& /*id*/) override { return false; }
+
  private:
   jobs::JobFolder find(const std::string& id) const {
     return jobs::find_job_folder(directory_, id);
