@@ -254,16 +254,18 @@ int submit(const SubmitRequest& request) {
   say_notices(unused_fields(request));
   const auto runner = make_runner(submission);
   const launch::Job job = placed(request, here);
+  int signal = 0;
   {
     // So that no job runs without its id.
     const StopSignals signals({SIGINT, SIGTERM, SIGHUP}, kAtCtrlC);
     submission = start(*runner, job, submission);
     say_next_commands(request, submission.id);
     cancel_if_asked(*runner, submission);
-    if (const int number = signals.number(); number != 0) {
-      say_job_goes_on(submission.id);
-      return launch::kSignalBase + number;
-    }
+    signal = signals.number();
+  }
+  if (signal != 0) {
+    say_job_goes_on(submission.id);
+    return launch::kSignalBase + signal;
   }
   return request.stream_logs ? stream(*runner, submission) : 0;
 }

@@ -42,8 +42,8 @@ class StopSignals final {
  public:
   /// `at_ctrl_c`: is written to stderr when SIGINT is noted; null: nothing. Must live as long as
   /// the object.
-  explicit StopSignals(std::initializer_list<int> signals = {SIGINT, SIGTERM},
-                       const char* at_ctrl_c = nullptr);
+  StopSignals(std::initializer_list<int> signals = {SIGINT, SIGTERM},
+              const char* at_ctrl_c = nullptr);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;

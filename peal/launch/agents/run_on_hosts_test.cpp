@@ -128,11 +128,14 @@ TEST(RunOnHostsTest, SlurmHasNotEndedAnAgentThatHasReportedNoSignal) {
 TEST(RunOnHostsTest, AnEngineThatThisMachineLacksIsReportedOnce) {
   const TemporaryFolder empty;
   const ScopedVariable path("PATH", empty.path().string());
-  Agents agents({.engine = {.engine = Engine::kMpi, .peal = "/p"}, .begin = {}, .version = "0"});
+  SignalReader signals;
+  Agents agents({.engine = {.engine = Engine::kMpi, .peal = "/p"}, .begin = {}, .version = "0"},
+                signals);
   LaunchOptions options;
   options.hosts = {{"n1", 1}, {"n2", 1}};
   options.ranks = 2;
-  const auto refusal = connect(agents, options);
+  ASSERT_EQ(connect(agents, options, signals), 0);
+  const auto refusal = refusal_of(agents);
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->text,
             "no rank was started: there is no mpirun on this machine: install it, or add its "
