@@ -1,6 +1,5 @@
 #include "peal/cli/run_attempts.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include "peal/cli/injection.h"
 #include "peal/cli/say.h"
 #include "peal/launch/agents/run_on_hosts.h"
+#include "peal/launch/allocation_end.h"
 #include "peal/launch/attempt_loop.h"
 #include "peal/launch/command.h"
 #include "peal/launch/containers/container_command.h"
@@ -29,11 +29,15 @@ namespace {
 
 class RunJob final : public launch::AttemptedJob {
  public:
-  RunJob(const RunRequest& request, const launch::Variables& inherited);
+  RunJob(const RunRequest& request,
+         const launch::Variables& inherited,
+         launch::SignalReader& signals);
   launch::AttemptEnd run(const launch::BeginAttempt& attempt, int number) override;
   void tell(const std::string& sentence) override { say(fmt::format("peal: {}\n", sentence)); }
+  bool is_preempted() override { return launch::is_preempted(process_environment()); }
 
  private:
+  void say(std::string_view text) const { cli::say(text, signals_); }
   launch::CommandLookup look_up() const;
   std::vector<launch::RankCommand> plan(const launch::LaunchOptions& options,
                                         const launch::JobContext& job,
@@ -49,10 +53,16 @@ class RunJob final : public launch::AttemptedJob {
   const RunRequest& request_;
   const launch::Variables& inherited_;
   const launch::Variables given_;
+  launch::SignalReader& signals_;
 };
 
-RunJob::RunJob(const RunRequest& request, const launch::Variables& inherited)
-    : request_(request), inherited_(inherited), given_(given_variables(request, inherited)) {}
+RunJob::RunJob(const RunRequest& request,
+               const launch::Variables& inherited,
+               launch::SignalReader& signals)
+    : request_(request),
+      inherited_(inherited),
+      given_(given_variables(request, inherited)),
+      signals_(signals) {}
 
 launch::AttemptEnd RunJob::run(const launch::BeginAttempt& attempt, int number) {
   const launch::LaunchOptions options = options_of(attempt, number);
@@ -119,7 +129,8 @@ launch::AttemptEnd RunJob::run_here(const launch::LaunchOptions& options) {
   made.job.terminal_width = launch::line_width(options, out);
   made.job.flights = flights.private_folder();
   const auto ranks = plan(options, made.job, command.path);
-  launch::LaunchReport result = launch::run(options, ranks, out, launch::target_of(STDERR_FILENO));
+  launch::LaunchReport result =
+      launch::run(options, ranks, out, launch::target_of(STDERR_FILENO), signals_);
   return report(result, flights, made.job.id, options);
 }
 
@@ -131,8 +142,11 @@ launch::AttemptEnd RunJob::run_on_hosts(const launch::LaunchOptions& options, in
   const launch::Target out = launch::target_of(STDOUT_FILENO);
   launch::NewJobContext made = launch::make_job_context();
   made.job.terminal_width = launch::line_width(options, out);
-  launch::agents::Agents agents(agents_options(request_, made.job.id, inherited_));
-  if (const auto refusal = launch::agents::connect(agents, options)) {
+  launch::agents::Agents agents(agents_options(request_, made.job.id, inherited_), signals_);
+  if (const int signal = launch::agents::connect(agents, options, signals_); signal != 0) {
+    return {.signal = signal};
+  }
+  if (const auto refusal = launch::agents::refusal_of(agents)) {
     say("peal: " + refusal->text);
     return launch::agents::end_of(*refusal, number);
   }
@@ -147,7 +161,8 @@ launch::AttemptEnd RunJob::run_on_hosts(const launch::LaunchOptions& options, in
                                                              request_.container,
                                                              flights.folder(),
                                                              out,
-                                                             launch::target_of(STDERR_FILENO));
+                                                             launch::target_of(STDERR_FILENO),
+                                                             signals_);
   if (!launch::all_went_well(result)) {
     agents.collect_records(flights.folder(), options.ranks, launch::agents::kRecordsLimit);
   }
@@ -160,7 +175,6 @@ launch::AttemptEnd RunJob::report(launch::LaunchReport& report,
                                   const launch::Flights& flights,
                                   const std::string& job,
                                   const launch::LaunchOptions& options) const {
-  ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
   report.post_mortem = launch::examine(report, flights.place(), job, options);
   say(tell_faults(given_, report.ends));
   say(launch::describe(report));
@@ -177,10 +191,11 @@ launch::Variables given_variables(const RunRequest& request, launch::Variables i
 }
 
 int run_attempts(const RunRequest& request, const launch::Variables& inherited) {
-  RunJob job(request, inherited);
+  launch::SignalReader signals;
+  RunJob job(request, inherited, signals);
   launch::AttemptState state{.hosts = {}, .waiting_since = Clock::now()};
   for (const launch::HostSlots& host : request.options.hosts) state.hosts.push_back({host});
-  return launch::run_attempts(std::move(state), request.attempts, launch::slots_of, job);
+  return launch::run_attempts(std::move(state), request.attempts, launch::slots_of, job, signals);
 }
 
 }  // namespace peal::cli

@@ -16,6 +16,7 @@
 #include "peal/cli/say.h"
 #include "peal/launch/agents/elastic_guard.h"
 #include "peal/launch/agents/run_on_hosts.h"
+#include "peal/launch/allocation_end.h"
 #include "peal/launch/attempt_loop.h"
 #include "peal/launch/dump_place.h"
 #include "peal/launch/elastic/round_records.h"
@@ -32,14 +33,20 @@ namespace {
 /// An elastic job has one attempt, because the driver restarts the workers itself.
 class ElasticJob final : public launch::AttemptedJob {
  public:
-  ElasticJob(const RunRequest& request, const launch::Variables& inherited)
-      : request_(request), inherited_(inherited) {}
+  ElasticJob(const RunRequest& request,
+             const launch::Variables& inherited,
+             launch::SignalReader& signals)
+      : request_(request), inherited_(inherited), signals_(signals) {}
   launch::AttemptEnd run(const launch::BeginAttempt& attempt, int number) override;
   void tell(const std::string& sentence) override { say(fmt::format("peal: {}\n", sentence)); }
+  bool is_preempted() override { return launch::is_preempted(process_environment()); }
 
  private:
+  void say(std::string_view text) const { cli::say(text, signals_); }
+
   const RunRequest& request_;
   const launch::Variables& inherited_;
+  launch::SignalReader& signals_;
 };
 
 launch::AttemptEnd ElasticJob::run(const launch::BeginAttempt& /*attempt*/, int /*number*/) {
@@ -52,7 +59,7 @@ launch::AttemptEnd ElasticJob::run(const launch::BeginAttempt& /*attempt*/, int 
   }
   launch::remove_former_dump(options.log_directory, options.node);
   const launch::JobContext job = launch::make_job_context().job;
-  launch::agents::Agents agents(agents_options(request_, job.id, inherited_));
+  launch::agents::Agents agents(agents_options(request_, job.id, inherited_), signals_);
   const bool is_slurm =
       request_.engine && request_.engine->engine == launch::agents::Engine::kSlurm;
   const LauncherFacts launcher{
@@ -69,8 +76,8 @@ launch::AttemptEnd ElasticJob::run(const launch::BeginAttempt& /*attempt*/, int 
       },
       inherited_,
       launch::target_of(STDOUT_FILENO),
-      launch::target_of(STDERR_FILENO));
-  ::signal(SIGXFSZ, SIG_IGN);  // the report may go to a file that has reached its limit
+      launch::target_of(STDERR_FILENO),
+      signals_);
   if (!report.why_badly.empty() && !report.rounds.empty() && !flights.folder().empty()) {
     const launch::ElasticRound& last = report.rounds.back();
     agents.collect_round(observe::round_folder_in(flights.folder(), last.number),
@@ -94,8 +101,9 @@ int run(const RunRequest& request) {
   say(warn_of_unknown(given));
   if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));
   if (!request.elastic) return run_attempts(request, inherited);
-  ElasticJob job(request, inherited);
-  return launch::run_attempts({}, {}, launch::slots_of, job);
+  launch::SignalReader signals;
+  ElasticJob job(request, inherited, signals);
+  return launch::run_attempts({}, {}, launch::slots_of, job, signals);
 }
 
 }  // namespace peal::cli

@@ -5,10 +5,16 @@
 #include <string>
 #include <string_view>
 
+#include "peal/launch/signals.h"
+
 namespace peal::cli {
 
 /// Ignores a failed write: a log on a full disk is not a reason to fail.
 void say(std::string_view text);
+
+/// The same for a launcher, which has blocked its signals: so that they end it although the reader
+/// of stderr is stuck, drops the text that the reader does not take within a second after a signal.
+void say(std::string_view text, const launch::SignalReader& signals);
 
 /// A line for each: "peal: <notice>".
 void say_notices(std::span<const std::string> notices);

@@ -10,7 +10,6 @@
 
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
-#include "peal/cli/held_signals.h"
 #include "peal/cli/job_output.h"
 #include "peal/cli/job_runner.h"
 #include "peal/cli/say.h"
@@ -26,6 +25,7 @@
 #include "peal/launch/submitted/job_containers.h"
 #include "peal/launch/submitted/launcher_options.h"
 #include "peal/launch/submitted/unused_fields.h"
+#include "peal/system/stop_signals.h"
 
 namespace peal::cli {
 namespace {
@@ -185,23 +185,27 @@ Submission start(launch::Runner& runner, const launch::Job& job, const Submissio
   const JobFolder folder =
       launch::jobs::make_job_folder(launch::jobs::jobs_directory(), {job, submission, {}});
   const bool is_kubernetes = submission.runner == "kubernetes";
-  Submission accepted;
+  std::string engine_id;
   try {
-    const std::string engine_id =
+    engine_id =
         runner.start(job,
                      {.id = folder.id(),
                       .secret = is_kubernetes ? launch::make_job_context().job.secret : Secret()});
-    accepted = read_submission(folder);
-    accepted.engine_id = engine_id;
-    if (has_engine(accepted)) accepted.launcher.reset();
-    write(folder, accepted);
   } catch (...) {
     launch::jobs::remove_job(folder);
     throw;
   }
-  // `peal cancel` during the start has found no job. In Kubernetes, no launcher reads its request.
-  if (is_kubernetes && read_cancel_request(folder)) runner.cancel(folder.id());
+  Submission accepted = read_submission(folder);
+  accepted.engine_id = engine_id;
+  if (has_engine(accepted)) accepted.launcher.reset();
+  write(folder, accepted);
   return accepted;
+}
+
+/// `peal cancel` during the start has found no job in the engine.
+void cancel_if_asked(launch::Runner& runner, const Submission& submission) {
+  const JobFolder folder(launch::jobs::jobs_directory() / submission.id);
+  if (has_engine(submission) && read_cancel_request(folder)) runner.cancel(submission.id);
 }
 
 void say_next_commands(const SubmitRequest& request, const std::string& id) {
@@ -235,6 +239,10 @@ std::string printed(const SubmitRequest& request) {
   return request.to == "kubernetes" ? printed_manifests(request) : launch::print_job(request.job);
 }
 
+constexpr const char* kAtCtrlC =
+    "peal: the job is being started; peal submit ends after that (another Ctrl-C ends it at once, "
+    "and the job may run nevertheless)\n";
+
 int submit(const SubmitRequest& request) {
   check_runner_of(request);
   check_job_for(request);
@@ -247,10 +255,12 @@ int submit(const SubmitRequest& request) {
   const auto runner = make_runner(submission);
   const launch::Job job = placed(request, here);
   {
-    const HeldSignals signals;
+    // So that no job runs without its id.
+    const StopSignals signals({SIGINT, SIGTERM, SIGHUP}, kAtCtrlC);
     submission = start(*runner, job, submission);
     say_next_commands(request, submission.id);
-    if (const int number = HeldSignals::noted(); number != 0) {
+    cancel_if_asked(*runner, submission);
+    if (const int number = signals.number(); number != 0) {
       say_job_goes_on(submission.id);
       return launch::kSignalBase + number;
     }

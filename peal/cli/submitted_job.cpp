@@ -54,9 +54,9 @@ launch::JobStatus SubmittedJob::status() const {
   const bool is_over =
       has_ended(status.state) &&
       std::ranges::all_of(status.nodes, launch::has_ended, &launch::NodeStatus::state);
-  if (has_engine(submission_) && is_over && !read_end(*folder_)) {
+  if (submission_.runner == "kubernetes" && is_over) {
     const auto ended_at = status.ended_at.value_or(launch::jobs::wall_time_now());
-    write(*folder_, launch::jobs::end_of(status, ended_at));
+    write_if_first(*folder_, launch::jobs::end_of(status, ended_at));
   }
   return status;
 }

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
+#include "peal/base/printable.h"
 #include "peal/base/split.h"
 #include "peal/launch/program.h"
 
@@ -44,19 +46,21 @@ std::optional<Timeout> parse_line(std::string_view line) {
   return Timeout(days + *rest);
 }
 
-/// The output of the command for this job; nothing outside of Slurm, and if Slurm does not answer.
+/// The output of the command for this job; nothing outside of Slurm. Errors: resource (Slurm does
+/// not answer).
 std::optional<std::string> ask_slurm(const Environment& environment,
                                      std::vector<std::string> words) {
   const auto job = environment("SLURM_JOB_ID");
   if (!job) return std::nullopt;
   words.push_back(*job);
-  try {
-    Answer answer = ask_program({.words = std::move(words), .patience = kSlurmPatience});
-    if (answer.exit_code != 0) return std::nullopt;
-    return std::move(answer.out);
-  } catch (const Error&) {  // the command does not exist
-    return std::nullopt;
-  }
+  Answer answer = ask_program({.words = words, .patience = kSlurmPatience});
+  if (answer.exit_code == 0) return std::move(answer.out);
+  const std::string problem =
+      answer.exit_code
+          ? fmt::format("exit code {}: {}", *answer.exit_code, split(answer.err, '\n').front())
+          : fmt::format("it gives no answer within {} s", kSlurmPatience.count() / 1000);
+  throw Error(ErrorKind::kResource,
+              fmt::format("`{}` has failed: {}", fmt::join(words, " "), printable_line(problem)));
 }
 
 }  // namespace
@@ -71,20 +75,33 @@ std::optional<Timeout> parse_time_left(std::string_view text) {
 }
 
 std::optional<Timeout> time_left_of_allocation(const Environment& environment) {
-  const auto left = ask_slurm(environment, {"squeue", "--noheader", "--format=%L", "--jobs"});
-  return left ? parse_time_left(*left) : std::nullopt;
+  try {
+    const auto left = ask_slurm(environment, {"squeue", "--noheader", "--format=%L", "--jobs"});
+    return left ? parse_time_left(*left) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::string slurm_field(std::string_view line, std::string_view name) {
+  for (const std::string_view word : split(line, ' ')) {
+    if (word.starts_with(name) && word.substr(name.size()).starts_with('=')) {
+      return std::string(word.substr(name.size() + 1));
+    }
+  }
+  return "";
+}
+
+bool has_preempt_time(std::string_view line) {
+  const std::string time = slurm_field(line, "PreemptTime");
+  return !time.empty() && time != "None";
 }
 
 bool shows_preemption(std::string_view text, std::string_view job) {
-  const auto has = [](std::string_view line, std::string_view name, std::string_view value) {
-    const std::vector<std::string_view> fields = split(line, ' ');
-    return std::ranges::count(fields, fmt::format("{}={}", name, value)) > 0;
-  };
   return std::ranges::any_of(split(text, '\n'), [&](std::string_view line) {
-    const bool is_of_job = has(line, "JobId", job) || has(line, "HetJobId", job);
-    return is_of_job && has(line, "JobState", "RUNNING") &&
-           line.find(" PreemptTime=") != std::string_view::npos &&
-           !has(line, "PreemptTime", "None");
+    const bool is_of_job =
+        slurm_field(line, "JobId") == job || slurm_field(line, "HetJobId") == job;
+    return is_of_job && slurm_field(line, "JobState") == "RUNNING" && has_preempt_time(line);
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "peal/base/clock.h"
@@ -15,12 +16,19 @@ std::optional<Timeout> time_left_of_allocation(const Environment& environment);
 
 /// Whether Slurm has begun to preempt the job: it has sent SIGTERM to the steps of the job, and
 /// ends the job after the GraceTime of the partition. Asks scontrol. Returns false outside of
-/// Slurm, if Slurm does not answer, and once Slurm ends the job (COMPLETING).
+/// Slurm, and once Slurm ends the job (COMPLETING). Errors: resource (Slurm does not answer).
 bool is_preempted(const Environment& environment);
 
 /// Reads the output of `scontrol show job --oneliner`. It has a line for each component of a
 /// heterogeneous job, or for each task of an array. Only lines of `job` count. Pure.
 bool shows_preemption(std::string_view text, std::string_view job);
+
+/// The value of the first NAME=VALUE in a line of `scontrol show --oneliner`; empty: there is none.
+/// Texts of the user come late in the line. Pure.
+std::string slurm_field(std::string_view line, std::string_view name);
+
+/// Whether a preemption of the job in the line has begun, also if the job has ended since. Pure.
+bool has_preempt_time(std::string_view line);
 
 /// Reads the time left as squeue prints it: "1-02:03:04", "02:03:04", "3:04". A heterogeneous job
 /// has several lines: the shortest time counts. Returns nothing for other texts, such as

@@ -60,7 +60,21 @@ TEST(AllocationEndTest, ScontrolIsAskedForTheJobOfTheAllocation) {
   std::filesystem::permissions(scontrol, std::filesystem::perms::owner_all);
   const ScopedVariable path("PATH", folder.path().string() + ":/usr/bin:/bin");
   EXPECT_TRUE(is_preempted(fixed_environment({{"SLURM_JOB_ID", "7"}})));
-  EXPECT_FALSE(is_preempted(fixed_environment({{"SLURM_JOB_ID", "8"}}))) << "scontrol fails";
+}
+
+TEST(AllocationEndTest, AScontrolThatFailsIsAnError) {
+  const TemporaryFolder folder;
+  const std::filesystem::path scontrol = folder.path() / "scontrol";
+  std::ofstream(scontrol) << "#!/bin/sh\necho no controller >&2; exit 1\n";
+  std::filesystem::permissions(scontrol, std::filesystem::perms::owner_all);
+  const ScopedVariable path("PATH", folder.path().string() + ":/usr/bin:/bin");
+  try {
+    is_preempted(fixed_environment({{"SLURM_JOB_ID", "8"}}));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "`scontrol show job --oneliner 8` has failed: exit code 1: no controller");
+  }
 }
 
 TEST(AllocationEndTest, OutsideOfSlurmNothingIsAsked) {

@@ -4,31 +4,35 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 #include <set>
 #include <variant>
 
 #include <fmt/format.h>
 
+#include "peal/base/error.h"
 #include "peal/launch/launch_watch.h"
-#include "peal/launch/signals.h"
+#include "peal/system/process_state.h"
 
 namespace peal::launch {
 namespace {
 
-/// Returns the exit code of a job that must end; 0: the pause is over.
-int pause_until(TimePoint until, const std::function<int()>& look) {
-  SignalReader signals;
+/// Why a pause has ended before its time; both 0: it has not.
+struct Stop {
+  int signal = 0;
+  int exit_code = 0;
+};
+
+Stop pause_until(TimePoint until, AttemptedJob& job, SignalReader& signals) {
   while (true) {
-    if (const int code = look(); code != 0) return code;
+    if (const int signal = signals.take_end(); signal != 0) {
+      return {.signal = signal, .exit_code = kSignalBase + signal};
+    }
+    if (const int code = job.look(); code != 0) return {.exit_code = code};
     const auto left = Deadline(until).left();
-    if (left.count() == 0) return 0;
+    if (left.count() == 0) return {};
     pollfd entry{signals.fd(), POLLIN, 0};
     ::poll(&entry, 1, static_cast<int>(std::min<Timeout>(left, kLookEvery).count()));
-    while (const auto taken = signals.try_next()) {
-      if (ends_a_launch(taken->signal)) return kSignalBase + taken->signal;
-    }
   }
 }
 
@@ -44,15 +48,35 @@ void bar(const AttemptEnd& end,
   }
 }
 
+bool is_preempted(AttemptedJob& job) {
+  try {
+    return job.is_preempted();
+  } catch (const Error& error) {
+    job.tell(fmt::format("{}; so the job counts as not preempted", error.message()));
+    return false;
+  }
+}
+
 /// Waits until Slurm ends the preempted job. Returns the exit code.
-int await_preemption(AttemptedJob& job, const AttemptRules& rules) {
+int await_preemption(AttemptedJob& job, const AttemptRules& rules, SignalReader& signals) {
   job.preempted(
       "Slurm preempts the job; no rank runs, and the launcher waits until Slurm ends the job");
   do {
     const TimePoint next = Clock::now() + rules.ask_slurm_every;
-    if (const int code = pause_until(next, [&] { return job.look(); }); code != 0) return code;
-  } while (job.is_preempted());
+    if (const Stop stop = pause_until(next, job, signals); stop.exit_code != 0) {
+      return stop.exit_code;
+    }
+  } while (is_preempted(job));
   return kSignalBase + SIGTERM;
+}
+
+/// The end by a signal while no rank runs. Returns the exit code.
+int end_by(int signal, AttemptedJob& job, const AttemptRules& rules, SignalReader& signals) {
+  if (signal == SIGTERM && is_preempted(job)) return await_preemption(job, rules, signals);
+  job.interrupted(
+      signal,
+      fmt::format("the job ends: the launcher got {} while no rank ran", signal_name(signal)));
+  return kSignalBase + signal;
 }
 
 }  // namespace
@@ -78,27 +102,31 @@ AttemptEnd end_of(const LaunchReport& report) {
 int run_attempts(AttemptState state,
                  const AttemptRules& rules,
                  const RoomFor& room,
-                 AttemptedJob& job) {
+                 AttemptedJob& job,
+                 SignalReader& signals) {
   std::mt19937_64 random{std::random_device{}()};
-  const auto look = [&] { return job.look(); };
   int exit_code = 0;
   int number = 0;
   while (true) {
+    if (const int signal = signals.take_end(); signal != 0) {
+      return end_by(signal, job, rules, signals);
+    }
     const auto decision = next_attempt(Clock::now(), state, rules, room);
     if (const auto* pause = std::get_if<Pause>(&decision)) {
       if (!pause->why.empty()) job.wait(pause->why);
-      const int code = pause_until(pause->until, look);
-      if (code == kSignalBase + SIGTERM && job.is_preempted()) return await_preemption(job, rules);
-      if (code != 0) return code;
+      const Stop stop = pause_until(pause->until, job, signals);
+      if (stop.signal != 0) return end_by(stop.signal, job, rules, signals);
+      if (stop.exit_code != 0) return stop.exit_code;
       continue;
     }
     if (const auto* end = std::get_if<GiveUp>(&decision)) {
-      job.tell(fmt::format("the job ends: {}", end->why));
+      job.give_up(fmt::format("the job ends: {}", end->why));
       return exit_code == 0 ? 1 : exit_code;
     }
     const AttemptEnd end = job.run(std::get<BeginAttempt>(decision), number);
+    if (end.signal != 0) return end_by(end.signal, job, rules, signals);
     if (end.next != AfterAttempt::kRetry || exit_code == 0) exit_code = end.exit_code;
-    if (end.may_be_preempted && job.is_preempted()) return await_preemption(job, rules);
+    if (end.may_be_preempted && is_preempted(job)) return await_preemption(job, rules, signals);
     bar(end, rules, random, state);
     if (end.next == AfterAttempt::kRetry) continue;
     if (end.next == AfterAttempt::kEnd || !may_restart(state, rules)) return exit_code;

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "peal/launch/allocation_end.h"
 #include "peal/launch/attempts.h"
 #include "peal/launch/report.h"
+#include "peal/launch/signals.h"
 
 namespace peal::launch {
 
@@ -29,6 +29,9 @@ struct AttemptEnd {
   /// The launcher got SIGTERM, a signal has ended an agent, or hosts cannot be used: Slurm may have
   /// caused each of these.
   bool may_be_preempted = false;
+  /// The signal that ended the attempt before any rank started; 0: none. The other members have no
+  /// meaning then.
+  int signal = 0;
 };
 
 /// The end of an attempt that has started ranks. Pure.
@@ -43,8 +46,12 @@ class AttemptedJob {
 
   /// `number`: 0 for the first attempt, one more after each restart.
   virtual AttemptEnd run(const BeginAttempt& attempt, int number) = 0;
-  /// A sentence for the user: why the job ends.
+  /// A sentence for the user.
   virtual void tell(const std::string& sentence) = 0;
+  /// The job ends, because there are too few hosts.
+  virtual void give_up(const std::string& sentence) { tell(sentence); }
+  /// The job ends, because the launcher got this signal while no rank ran.
+  virtual void interrupted(int /*signal*/, const std::string& sentence) { tell(sentence); }
   /// The job waits for hosts.
   virtual void wait(const std::string& sentence) { tell(sentence); }
   /// The attempt has failed, and another one follows: "restart 1 of 3".
@@ -54,13 +61,13 @@ class AttemptedJob {
   /// Called every kLookEvery while the job waits. Returns the exit code if the job must end; 0: it
   /// goes on.
   virtual int look() { return 0; }
-  /// Whether Slurm preempts the job now.
-  virtual bool is_preempted() { return launch::is_preempted(process_environment()); }
+  /// Whether Slurm preempts the job now. Errors: resource (Slurm does not answer).
+  virtual bool is_preempted() { return false; }
 };
 
 /// Returns the exit code of the last attempt that has started ranks; if none has, of the last
-/// attempt; 128 + n if signal n arrived during a wait. Uses the signals of this process between
-/// attempts (signals.h).
+/// attempt; 128 + n if signal n arrived while no rank ran, and another attempt would have followed.
+/// `signals`: those that `job` reads during its attempts.
 ///
 /// After the last attempt of a preempted job, waits until Slurm ends the job: Slurm counts a job
 /// that ends by itself as complete, and does not start it again. Returns 128 + SIGTERM if Slurm
@@ -68,6 +75,7 @@ class AttemptedJob {
 int run_attempts(AttemptState state,
                  const AttemptRules& rules,
                  const RoomFor& room,
-                 AttemptedJob& job);
+                 AttemptedJob& job,
+                 SignalReader& signals);
 
 }  // namespace peal::launch

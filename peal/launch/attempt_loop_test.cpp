@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/error.h"
+
 namespace peal::launch {
 namespace {
 
@@ -29,6 +31,7 @@ class FakeJob final : public AttemptedJob {
   AttemptEnd run(const BeginAttempt& attempt, int number) override {
     numbers.push_back(number);
     hosts.push_back(attempt.hosts.empty() ? "" : attempt.hosts.front().name);
+    if (signal_of_run != 0) ::raise(signal_of_run);
     const AttemptEnd end = ends_.front();
     if (ends_.size() > 1) ends_.pop_front();
     return end;
@@ -39,13 +42,18 @@ class FakeJob final : public AttemptedJob {
     return code_of_look;
   }
   /// True for the first `times_preempted` calls.
-  bool is_preempted() override { return asked++ < times_preempted; }
+  bool is_preempted() override {
+    if (slurm_is_silent) throw Error(ErrorKind::kResource, "scontrol is silent");
+    return asked++ < times_preempted;
+  }
 
   std::vector<int> numbers{};
   std::vector<std::string> hosts{};
   std::vector<std::string> told{};
   int code_of_look = 0;
   int signal_of_look = 0;
+  int signal_of_run = 0;  // when an attempt has ended, and no longer reads signals
+  bool slurm_is_silent = false;
   int times_preempted = 0;
   int asked = 0;
 
@@ -55,7 +63,10 @@ class FakeJob final : public AttemptedJob {
 
 AttemptEnd failure(int code) { return {.exit_code = code, .next = AfterAttempt::kRestart}; }
 
-int run_here(FakeJob& job) { return run_attempts({}, kFastRules, slots_of, job); }
+int run_here(FakeJob& job) {
+  SignalReader signals;
+  return run_attempts({}, kFastRules, slots_of, job, signals);
+}
 
 TEST(AttemptLoopTest, AJobThatEndsWellRunsOnce) {
   FakeJob job({AttemptEnd{.exit_code = 0}});
@@ -80,7 +91,8 @@ TEST(AttemptLoopTest, AnotherHostReplacesARefusedOneWithoutARestart) {
   FakeJob job({{.exit_code = 1, .next = AfterAttempt::kRetry, .lost = {{"a", "refused"}}},
                {.exit_code = 0}});
   const AttemptState hosts{.hosts = {{.host = {"a", 2}}, {.host = {"b", 2}}}};
-  EXPECT_EQ(run_attempts(hosts, kFastRules, slots_of, job), 0);
+  SignalReader signals;
+  EXPECT_EQ(run_attempts(hosts, kFastRules, slots_of, job, signals), 0);
   EXPECT_THAT(job.hosts, ElementsAre("a", "b"));
   EXPECT_THAT(job.numbers, ElementsAre(0, 0));
 }
@@ -88,7 +100,8 @@ TEST(AttemptLoopTest, AnotherHostReplacesARefusedOneWithoutARestart) {
 TEST(AttemptLoopTest, AJobWithoutUsableHostsGivesUpAndSaysWhy) {
   FakeJob job({{.exit_code = 1, .next = AfterAttempt::kRetry, .lost = {{"a", "refused"}}}});
   const AttemptState hosts{.hosts = {{.host = {"a", 2}}}, .waiting_since = Clock::now()};
-  EXPECT_EQ(run_attempts(hosts, kFastRules, slots_of, job), 1);
+  SignalReader signals;
+  EXPECT_EQ(run_attempts(hosts, kFastRules, slots_of, job, signals), 1);
   EXPECT_THAT(job.told, ElementsAre(HasSubstr("the job ends: there is room for 0 ranks")));
   EXPECT_THAT(job.told.front(), HasSubstr("a: refused"));
 }
@@ -103,7 +116,8 @@ TEST(AttemptLoopTest, AJobThatWaitsForALostHostSaysSo) {
                                       .barred_until = Clock::now() + std::chrono::hours(1),
                                       .why = "silent"}},
                            .waiting_since = Clock::now()};
-  EXPECT_EQ(run_attempts(state, rules, slots_of, job), 143);
+  SignalReader signals;
+  EXPECT_EQ(run_attempts(state, rules, slots_of, job, signals), 143);
   EXPECT_THAT(job.told,
               ElementsAre("the job waits for hosts: there is room for 0 ranks, and it needs 2: a: "
                           "silent"));
@@ -112,7 +126,8 @@ TEST(AttemptLoopTest, AJobThatWaitsForALostHostSaysSo) {
 TEST(AttemptLoopTest, AJobThatFindsNoHostsAnyMoreKeepsTheExitCodeOfItsRanks) {
   FakeJob job({{.exit_code = 137, .next = AfterAttempt::kRestart},
                {.exit_code = 1, .next = AfterAttempt::kRetry, .lost = {{"a", "refused"}}}});
-  EXPECT_EQ(run_attempts({.hosts = {{.host = {"a", 2}}}}, kFastRules, slots_of, job), 137);
+  SignalReader signals;
+  EXPECT_EQ(run_attempts({.hosts = {{.host = {"a", 2}}}}, kFastRules, slots_of, job, signals), 137);
   EXPECT_THAT(job.numbers, ElementsAre(0, 1));
   EXPECT_THAT(job.told, testing::Contains(HasSubstr("the job ends: there is room for 0 ranks")));
 }
@@ -122,6 +137,54 @@ TEST(AttemptLoopTest, ARequestEndsTheJobDuringAPause) {
   job.code_of_look = 143;
   EXPECT_EQ(run_here(job), 143);
   EXPECT_THAT(job.numbers, ElementsAre(0));
+}
+
+constexpr const char* kInterrupted = "the job ends: the launcher got SIGINT while no rank ran";
+
+TEST(AttemptLoopTest, ASignalBetweenTwoAttemptsEndsTheJobAndIsTheReason) {
+  FakeJob retry({{.exit_code = 1, .next = AfterAttempt::kRetry}});
+  retry.signal_of_run = SIGINT;
+  EXPECT_EQ(run_here(retry), 128 + SIGINT);
+  EXPECT_THAT(retry.numbers, ElementsAre(0));
+  EXPECT_THAT(retry.told, ElementsAre(kInterrupted));
+  FakeJob restart({failure(7)});
+  restart.signal_of_run = SIGINT;
+  EXPECT_EQ(run_here(restart), 128 + SIGINT);
+  EXPECT_THAT(restart.numbers, ElementsAre(0));
+  EXPECT_THAT(restart.told, ElementsAre("restart 1 of 2", kInterrupted));
+}
+
+TEST(AttemptLoopTest, ASignalAfterTheLastAttemptChangesNothing) {
+  FakeJob job({AttemptEnd{.exit_code = 7}});
+  job.signal_of_run = SIGINT;
+  SignalReader signals;
+  EXPECT_EQ(run_attempts({}, kFastRules, slots_of, job, signals), 7);
+  EXPECT_EQ(signals.take_end(), SIGINT) << "it stays pending";
+}
+
+TEST(AttemptLoopTest, CtrlCInThePauseBeforeARestartIsTheReason) {
+  FakeJob job({failure(7)});
+  job.signal_of_look = SIGINT;
+  SignalReader signals;
+  AttemptRules rules = kFastRules;
+  rules.restarts.first_pause = rules.restarts.longest_pause = std::chrono::hours(1);
+  EXPECT_EQ(run_attempts({}, rules, slots_of, job, signals), 128 + SIGINT);
+  EXPECT_THAT(job.told, ElementsAre("restart 1 of 2", kInterrupted));
+}
+
+TEST(AttemptLoopTest, ASignalThatEndsAnAttemptBeforeItsRanksIsTheReason) {
+  FakeJob job({AttemptEnd{.signal = SIGINT}});
+  EXPECT_EQ(run_here(job), 128 + SIGINT);
+  EXPECT_THAT(job.told, ElementsAre(kInterrupted));
+}
+
+TEST(AttemptLoopTest, ASilentSlurmIsReportedAndDoesNotPreempt) {
+  FakeJob job({{.exit_code = 7, .next = AfterAttempt::kRestart, .may_be_preempted = true}, {}});
+  job.slurm_is_silent = true;
+  EXPECT_EQ(run_here(job), 0);
+  EXPECT_THAT(job.told,
+              ElementsAre(HasSubstr("scontrol is silent; so the job counts as not preempted"),
+                          "restart 1 of 2"));
 }
 
 TEST(AttemptLoopTest, APreemptedJobWaitsUntilSlurmNoLongerPreemptsIt) {

@@ -62,7 +62,7 @@ class Guard {
   virtual std::string why_lost(Rank rank) const = 0;
 };
 
-/// Makes a guard. The argument is the signal mask for the processes.
-using GuardMaker = std::function<std::unique_ptr<Guard>(const sigset_t&)>;
+/// Makes a guard.
+using GuardMaker = std::function<std::unique_ptr<Guard>()>;
 
 }  // namespace peal::launch

@@ -170,8 +170,4 @@ std::vector<HostSlots> parse_discovered_hosts(std::string_view text, int default
   return hosts;
 }
 
-std::string before_colon(const std::string& host) {
-  return host.find(':') == std::string::npos ? host : fmt::format("[{}]", host);
-}
-
 }  // namespace peal::launch

@@ -35,7 +35,4 @@ std::vector<HostSlots> parse_hostfile(std::string_view text);
 /// Errors: as above.
 std::vector<HostSlots> parse_discovered_hosts(std::string_view text, int default_slots);
 
-/// The name of a host as written before a colon: an IPv6 address in brackets.
-std::string before_colon(const std::string& host);
-
 }  // namespace peal::launch

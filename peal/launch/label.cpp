@@ -5,7 +5,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "peal/launch/host_list.h"
+#include "peal/base/bracketed.h"
 
 namespace peal::launch {
 
@@ -14,7 +14,7 @@ std::string label_of(const LaunchOptions& options, Rank rank, Channel channel) {
     return label_of(options.labels, fmt::format("[{}]", rank), channel);
   }
   const RankPlace place = place_of(plan_hosts(options.hosts, options.ranks), rank);
-  return label_of(options.labels, fmt::format("[{}:{}]", before_colon(place.host), rank), channel);
+  return label_of(options.labels, fmt::format("[{}:{}]", bracketed(place.host), rank), channel);
 }
 
 std::string label_of(Labels labels, std::string_view worker, Channel channel) {

@@ -38,11 +38,13 @@ class Launch final {
          const std::vector<RankCommand>& ranks,
          Target out,
          Target err,
+         SignalReader& signals,
          const RankFunction& function);
   Launch(const LaunchOptions& options,
          const std::vector<RankCommand>& ranks,
          Target out,
          Target err,
+         SignalReader& signals,
          const GuardMaker& make_guard,
          observe::EndPlace ends,
          LaunchWatch* watch);
@@ -84,12 +86,13 @@ Launch::Launch(const LaunchOptions& options,
                const std::vector<RankCommand>& ranks,
                Target out,
                Target err,
+               SignalReader& signals,
                const RankFunction& function)
     : options_(options),
       ranks_(ranks),
       ends_(end_place_of(ranks)),
       outputs_(options, out, err),
-      supervisor_(duty_of(options, ranks, function, outputs_)) {
+      supervisor_(signals, duty_of(options, ranks, function, outputs_)) {
   outputs_.close_writers();
   report_.grace = options.grace;
   report_.node = options.node.node;
@@ -100,6 +103,7 @@ Launch::Launch(const LaunchOptions& options,
                const std::vector<RankCommand>& ranks,
                Target out,
                Target err,
+               SignalReader& signals,
                const GuardMaker& make_guard,
                observe::EndPlace ends,
                LaunchWatch* watch)
@@ -108,7 +112,7 @@ Launch::Launch(const LaunchOptions& options,
       ends_(std::move(ends)),
       watch_(watch),
       outputs_(options, out, err),
-      supervisor_(options.grace, make_guard) {
+      supervisor_(signals, options.grace, make_guard) {
   const std::vector<int> writers = outputs_.writers();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const bool gets_input = i == 0;
@@ -272,18 +276,20 @@ LaunchReport run(const LaunchOptions& options,
                  const std::vector<RankCommand>& ranks,
                  Target out,
                  Target err,
+                 SignalReader& signals,
                  const RankFunction& function) {
-  return Launch(options, ranks, out, err, function).run();
+  return Launch(options, ranks, out, err, signals, function).run();
 }
 
 LaunchReport run(const LaunchOptions& options,
                  const std::vector<RankCommand>& ranks,
                  Target out,
                  Target err,
+                 SignalReader& signals,
                  const GuardMaker& make_guard,
                  const observe::EndPlace& ends,
                  LaunchWatch* watch) {
-  return Launch(options, ranks, out, err, make_guard, ends, watch).run();
+  return Launch(options, ranks, out, err, signals, make_guard, ends, watch).run();
 }
 
 }  // namespace peal::launch

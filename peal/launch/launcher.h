@@ -8,6 +8,7 @@
 #include "peal/launch/rank_command.h"
 #include "peal/launch/report.h"
 #include "peal/launch/screen.h"
+#include "peal/launch/signals.h"
 #include "peal/launch/start_process.h"
 #include "peal/observe/end_file.h"
 
@@ -20,20 +21,20 @@ namespace peal::launch {
 /// After the first failure the other ranks have three seconds to fail by themselves and to print
 /// why. Then they get SIGTERM, and SIGKILL after the grace.
 ///
-/// Signals are passed on. SIGINT, SIGTERM, SIGHUP and SIGQUIT also begin the grace. If the ranks
+/// `signals` are passed on. SIGINT, SIGTERM, SIGHUP and SIGQUIT also begin the grace. If the ranks
 /// are being ended already, such a signal kills all of them at once. Within the three seconds it
 /// ends them, and the report remains that of the failure.
 ///
 /// The first rank reads this process's stdin, the others read nothing. No process is left behind,
 /// even if this process is killed by SIGKILL. If the ranks keep records, the launcher stores beside
-/// each record how the rank ended, as soon as the rank has ended. The call changes the signal
-/// handling of this process until it returns. Threads: forks; call it before the program has a
-/// second thread, one launch at a time. Errors: resource (descriptors, processes, the log
-/// directory).
+/// each record how the rank ended, as soon as the rank has ended. Threads: forks; call it before
+/// the program has a second thread, one launch at a time. Errors: resource (descriptors, processes,
+/// the log directory).
 LaunchReport run(const LaunchOptions& options,
                  const std::vector<RankCommand>& ranks,
                  Target out,
                  Target err,
+                 SignalReader& signals,
                  const RankFunction& function = {});
 
 /// The same for ranks that a guard starts by order, on the hosts of their commands. The ends of the
@@ -42,6 +43,7 @@ LaunchReport run(const LaunchOptions& options,
                  const std::vector<RankCommand>& ranks,
                  Target out,
                  Target err,
+                 SignalReader& signals,
                  const GuardMaker& make_guard,
                  const observe::EndPlace& ends,
                  LaunchWatch* watch = nullptr);

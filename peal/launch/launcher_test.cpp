@@ -98,9 +98,11 @@ Outcome launch(const LaunchOptions& options, const std::string& program = "/bin/
                                 program,
                                 divide_cores(usable_cores(), options.ranks),
                                 process_variables());
-  Outcome outcome{.report = run(options, ranks, {::fileno(out.get())}, {::fileno(err.get())}),
-                  .out = {},
-                  .err = {}};
+  SignalReader signals;
+  Outcome outcome{
+      .report = run(options, ranks, {::fileno(out.get())}, {::fileno(err.get())}, signals),
+      .out = {},
+      .err = {}};
   outcome.out = lines_of(out);
   outcome.err = lines_of(err);
   return outcome;
@@ -450,7 +452,8 @@ TEST(LauncherTest, AScriptWithoutAnInterpreterIsExplained) {
   LaunchOptions options = shell(2, "");
   auto ranks = plan_ranks(options, {}, name, divide_cores({}, options.ranks), process_variables());
   const Fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  const LaunchReport report = run(options, ranks, {null.get()}, {null.get()});
+  SignalReader signals;
+  const LaunchReport report = run(options, ranks, {null.get()}, {null.get()}, signals);
   std::filesystem::remove(name);
   EXPECT_EQ(exit_code(report), 126);
   EXPECT_THAT(describe(report), AllOf(HasSubstr(name), HasSubstr("#!/bin/sh")));

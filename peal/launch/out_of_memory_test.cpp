@@ -68,7 +68,8 @@ LaunchReport launch_shell(const std::string& script) {
                                 "/bin/sh",
                                 divide_cores(usable_cores(), options.ranks),
                                 process_variables());
-  return run(options, ranks, {STDOUT_FILENO}, {STDERR_FILENO});
+  SignalReader signals;
+  return run(options, ranks, {STDOUT_FILENO}, {STDERR_FILENO}, signals);
 }
 
 TEST(OutOfMemoryTest, ARankThatTheKernelKillsForItsMemoryIsReported) {

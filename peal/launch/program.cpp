@@ -154,13 +154,14 @@ bool read_all(std::array<Reading, 2> readings, Deadline deadline, const Interrup
   return true;
 }
 
-/// A started program; killed and awaited unless `wait` was called.
+/// A started program; killed and awaited unless `wait` was called. With a session of its own, its
+/// children too: kubectl starts plug-ins.
 class Child final {
  public:
-  explicit Child(pid_t pid) : pid_(pid) {}
+  Child(pid_t pid, SpawnSession::Of session) : pid_(pid), session_(session) {}
   ~Child() {
     if (pid_ < 0) return;
-    ::kill(pid_, SIGKILL);
+    ::kill(session_ == SpawnSession::Of::kItsOwn ? -pid_ : pid_, SIGKILL);
     exit_code_of(pid_);
   }
   Child(const Child&) = delete;
@@ -169,6 +170,7 @@ class Child final {
 
  private:
   pid_t pid_;
+  SpawnSession::Of session_;
 };
 
 }  // namespace
@@ -183,7 +185,8 @@ Answer ask_program(const Question& question, const Interrupt& interrupt) {
   files.give(err.writer.get(), STDERR_FILENO);
   const auto session =
       handles_ctrl_c() ? SpawnSession::Of::kItsOwn : SpawnSession::Of::kThisProcess;
-  Child child(start(question.words, files, session, question.if_missing, question.environment));
+  Child child(start(question.words, files, session, question.if_missing, question.environment),
+              session);
   out.writer.reset();
   err.writer.reset();
   Answer answer;

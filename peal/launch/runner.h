@@ -136,7 +136,7 @@ class Runner {
 
   /// Removes what the engine keeps of a job that has ended, such as objects in a cluster. Returns
   /// whether there was something.
-  virtual bool remove_remains(const std::string& /*id*/) { return false; }
+  virtual bool remove_remains(const std::string& id) = 0;
 };
 
 }  // namespace peal::launch

@@ -62,4 +62,13 @@ std::optional<SignalReader::Taken> SignalReader::try_next() {
                terminal ? SignalOrigin::kTerminal : SignalOrigin::kProcess};
 }
 
+int SignalReader::take_end() {
+  int first = 0;
+  while (const auto taken = try_next()) {
+    if (taken->signal == SIGTSTP) ::raise(SIGSTOP);
+    if (first == 0 && ends_a_launch(taken->signal)) first = taken->signal;
+  }
+  return first;
+}
+
 }  // namespace peal::launch

@@ -1,5 +1,6 @@
 // The signals that a launcher passes on, as events to poll. Affects the whole process while it
-// lives.
+// lives. (StopSignals in system/stop_signals.h is a handler instead, because its users have no loop
+// that polls, and a second signal must end them at once.)
 #pragma once
 
 #include <signal.h>
@@ -16,7 +17,8 @@ bool ends_a_launch(int signal);
 
 /// Receives SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT, except those
 /// that the process ignores (nohup). Blocks SIGPIPE and SIGXFSZ, so that writes fail instead.
-/// Threads: created and used by the only thread.
+/// A launcher makes one object and lends it to all its attempts: a signal between two attempts
+/// stays pending until the next look. Threads: created and used by the only thread.
 class SignalReader final {
  public:
   SignalReader();
@@ -32,6 +34,9 @@ class SignalReader final {
   int fd() const { return fd_.get(); }
   /// Returns nothing if no signal is pending.
   std::optional<Taken> try_next();
+  /// For a launcher without ranks: takes all pending signals. Returns the first that ends a launch;
+  /// 0: none. SIGTSTP stops this process.
+  int take_end();
   /// The signal mask before construction.
   const sigset_t& previous_mask() const { return previous_; }
 

@@ -172,7 +172,8 @@ LaunchReport FunctionLaunch::run(const std::function<std::string(Rank)>& functio
     if (!has_threads) set_openmp_threads(shares_[index].threads);
     return live_as_rank(rank, function, files_[index]);
   };
-  LaunchReport report = launch::run(options_, ranks, out, target_of(STDERR_FILENO), body);
+  SignalReader signals;
+  LaunchReport report = launch::run(options_, ranks, out, target_of(STDERR_FILENO), signals, body);
   report.post_mortem = examine(report, flights_.place(), made_.job.id, options_);
   return report;
 }

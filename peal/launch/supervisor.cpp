@@ -21,21 +21,19 @@ std::set<pid_t> own_descendants() {
   return {found.begin(), found.end()};
 }
 
-GuardMaker maker_of(GuardDuty duty) {
-  return [duty = std::move(duty)](const sigset_t& mask) mutable {
-    duty.mask = mask;
-    return std::make_unique<LocalGuard>(std::move(duty));
-  };
+GuardMaker maker_of(GuardDuty duty, const SignalReader& signals) {
+  duty.mask = signals.previous_mask();
+  return
+      [duty = std::move(duty)]() mutable { return std::make_unique<LocalGuard>(std::move(duty)); };
 }
 
 }  // namespace
 
-Supervisor::Supervisor(Timeout grace, const GuardMaker& make_guard)
-    : grace_(grace),
-      children_before_(own_descendants()),
-      guard_(make_guard(signals_.previous_mask())) {}
+Supervisor::Supervisor(SignalReader& signals, Timeout grace, const GuardMaker& make_guard)
+    : grace_(grace), children_before_(own_descendants()), signals_(signals), guard_(make_guard()) {}
 
-Supervisor::Supervisor(GuardDuty duty) : Supervisor(duty.grace, maker_of(duty)) {}
+Supervisor::Supervisor(SignalReader& signals, GuardDuty duty)
+    : Supervisor(signals, duty.grace, maker_of(duty, signals)) {}
 
 void Supervisor::add_to(std::vector<pollfd>& entries) const {
   entries.push_back({signals_.fd(), POLLIN, 0});
@@ -86,7 +84,7 @@ void Supervisor::end_by_signal(SignalReader::Taken taken) {
   const StopSignal request = {taken.signal, is_of_terminal, Clock::now()};
   if (last_request_ && is_repeated(*last_request_, request)) return;
   last_request_ = request;
-  if (stage_ != Stage::kRunning && intervention_.signal == 0) {
+  if (stage_ != Stage::kRunning && intervention_.signal == 0 && intervention_.late_signal == 0) {
     intervention_.late_signal = taken.signal;
   }
   switch (stage_) {

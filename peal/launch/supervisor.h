@@ -49,11 +49,11 @@ class Supervisor final {
     int survivors = 0;        // processes that SIGKILL did not end
   };
 
-  /// Blocks the signals that it reads, starts adopting orphans, and makes the guard. Errors: of
+  /// Starts adopting orphans, and makes the guard. Reads `signals` while it lives. Errors: of
   /// `make_guard`.
-  Supervisor(Timeout grace, const GuardMaker& make_guard);
+  Supervisor(SignalReader& signals, Timeout grace, const GuardMaker& make_guard);
   /// For the processes of this machine. Sets `duty.mask`. Errors: resource.
-  explicit Supervisor(GuardDuty duty);
+  Supervisor(SignalReader& signals, GuardDuty duty);
   Supervisor(const Supervisor&) = delete;
 
   Guard& guard() { return *guard_; }
@@ -106,7 +106,7 @@ class Supervisor final {
   std::set<pid_t> after_ends_;             // processes of RankCommand::after_end
   const std::set<pid_t> children_before_;  // of the program, with their descendants
   const OrphanAdoption adoption_;
-  SignalReader signals_;
+  SignalReader& signals_;
   std::unique_ptr<Guard> guard_;
 };
 

@@ -43,14 +43,22 @@ class SupervisorTest : public ::testing::Test {
     ::raise(signal);
     std::vector<pollfd> entries;
     supervisor_.add_to(entries);
-    ASSERT_GT(::poll(entries.data(), entries.size(), -1), 0);
+    ASSERT_GT(::poll(entries.data(), entries.size(), 60'000), 0);
     supervisor_.handle(entries, [](const GuardEvent&) {});
   }
 
   std::vector<std::string> orders_;
-  Supervisor supervisor_{Timeout(60'000),
-                         [this](const sigset_t&) { return std::make_unique<IdleGuard>(orders_); }};
+  SignalReader signals_;
+  Supervisor supervisor_{
+      signals_, Timeout(60'000), [this] { return std::make_unique<IdleGuard>(orders_); }};
 };
+
+TEST_F(SupervisorTest, TheFirstOfTwoLateSignalsIsKept) {
+  supervisor_.fail();
+  send(SIGTERM);
+  send(SIGINT);
+  EXPECT_EQ(supervisor_.intervention().late_signal, SIGTERM);
+}
 
 TEST_F(SupervisorTest, ASignalEndsARunningJob) {
   send(SIGTERM);

@@ -58,7 +58,7 @@ TEST_F(MeetTest, AHugeWorldSizeInTheStoreOnlyCausesADisagreement) {
   const auto stranger = store::open_file_store(path_, {.members = 3}, soon());
   stranger->set("meeting/result", encode(MeetingResult()));
   ByteWriter claim;
-  claim.put_i32(2'000'000'000).put_i32(2).put_text("a stranger");
+  claim.put_i32(2'000'000'000).put_i32(2).put_text("a stranger").put_i32(0);
   stranger->set("meeting/world_size", std::move(claim).take());
   std::vector<Participant> attendants = ranks_of("file://" + path_, 3);
   attendants.pop_back();

@@ -38,10 +38,14 @@ NodeRange parse_node_range(const std::string& text, const std::string& source) {
   const auto most =
       colon == std::string::npos ? least : try_parse_number<int>(text.substr(colon + 1));
   if (!least || !most || *least < 1 || *most < *least) {
-    throw Error(
-        ErrorKind::kUsage,
-        fmt::format(
-            "{} {}: it takes the number of nodes, 1 or more", source, quoted_beginning(text)));
+    const bool is_range = text.find_first_of(":-,", 1) != std::string::npos;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{} {}: it takes {}",
+                            source,
+                            quoted_beginning(text),
+                            is_range ? "the least and the most nodes of an elastic job, in this "
+                                       "order, as in 1:3"
+                                     : "the number of nodes, 1 or more"));
   }
   return {.least = *least, .most = *most};
 }

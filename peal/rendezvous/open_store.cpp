@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "peal/base/bracketed.h"
 #include "peal/base/error.h"
 #include "peal/net/address.h"
 #include "peal/net/proof.h"
@@ -198,6 +199,21 @@ std::shared_ptr<store::Store> connect_while_rank_0_lives(const Addresses& addres
   return connect_to_store(addresses, context, context.deadline);
 }
 
+/// The message of a failed connection, with the place that the user knows.
+std::string message_with(const std::string& place,
+                         const net::Address& address,
+                         const Error& error) {
+  std::string text(error.message());
+  if (!address.is_unix()) return text;
+  const std::string own = address.to_string();
+  auto found = text.find(own);
+  while (found != std::string::npos) {
+    text.replace(found, own.size(), place);
+    found = text.find(own, found + place.size());
+  }
+  return text;
+}
+
 std::shared_ptr<store::Store> join(const Addresses& addresses,
                                    const std::string& place,
                                    const MeetContext& context) {
@@ -213,7 +229,7 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
                               "whether another program uses this port",
                               self,
                               place,
-                              error.message()));
+                              message_with(place, addresses.front(), error)));
     }
     if (error.kind() != ErrorKind::kPeerLost) throw;
     context.ended.check(kRank0, "served the meeting");
@@ -226,7 +242,7 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
                     self,
                     place,
                     tried.count(),
-                    error.message(),
+                    message_with(place, addresses.front(), error),
                     is_near ? ""
                             : ", whether MASTER_ADDR and MASTER_PORT are the same for all ranks, "
                               "whether a firewall blocks the port, and whether this machine has a "
@@ -271,7 +287,9 @@ struct Open {
 
   std::shared_ptr<store::Store> operator()(const StoreAtSocket& place) const {
     const net::Address address = net::Address::abstract_unix(place.name);
-    return is_rank_0() ? serve({address}, context) : join({address}, address.to_string(), context);
+    if (is_rank_0()) return serve({address}, context);
+    if (place.given.empty()) return join({address}, address.to_string(), context);
+    return join({address}, place.given, context);
   }
 
   std::shared_ptr<store::Store> operator()(const StoreAtPort& place) const {
@@ -280,9 +298,7 @@ struct Open {
     if (is_rank_0()) found = addresses_to_serve(place, context, std::move(found));
     check_secrecy(found, context);
     if (is_rank_0()) return serve(found, context);
-    const bool is_ipv6 = place.host.find(':') != std::string::npos;
-    const std::string host = is_ipv6 ? fmt::format("[{}]", place.host) : place.host;
-    return join(found, fmt::format("{}:{}", host, place.port), context);
+    return join(found, fmt::format("{}:{}", bracketed(place.host), place.port), context);
   }
 
   bool is_rank_0() const { return context.launch.identity.rank == 0; }

@@ -50,10 +50,11 @@ struct SizeClaim {
   int size = 0;
   Rank rank = 0;
   std::string process_name;
+  int ranks_per_node = 0;  // 0: not known
 
   std::string encode() const {
     ByteWriter writer;
-    writer.put_i32(size).put_i32(rank).put_text(process_name);
+    writer.put_i32(size).put_i32(rank).put_text(process_name).put_i32(ranks_per_node);
     return std::move(writer).take();
   }
   static SizeClaim decode(std::string_view bytes) {
@@ -62,12 +63,29 @@ struct SizeClaim {
     claim.size = reader.get_i32();
     claim.rank = reader.get_i32();
     claim.process_name = reader.get_text(kMaxClaimText);
+    claim.ranks_per_node = reader.get_i32();
     reader.finish();
     return claim;
   }
   /// "4 for rank 1 (process 7 on b)"
   std::string text() const { return fmt::format("{} for rank {} ({})", size, rank, process_name); }
 };
+
+/// "; node 0 was started with -n 2 and node 1 with -n 3: ...", if that is the reason.
+std::string nodes_text(SizeClaim a, SizeClaim b) {
+  if (a.ranks_per_node <= 0 || b.ranks_per_node <= 0 || a.ranks_per_node == b.ranks_per_node) {
+    return "";
+  }
+  const auto node = [](const SizeClaim& claim) { return claim.rank / claim.ranks_per_node; };
+  if (node(a) > node(b)) std::swap(a, b);
+  return fmt::format(
+      "; node {} was started with -n {} and node {} with -n {}: give peal run the "
+      "same -n on every node",
+      node(a),
+      a.ranks_per_node,
+      node(b),
+      b.ranks_per_node);
+}
 
 }  // namespace
 
@@ -250,15 +268,17 @@ Error Registration::refusal(const Claim& first) {
 
 /// Stores this rank's claim and world size. Returns an error if the stored values contradict them.
 MeetingResult Registration::claim_rank() {
-  const SizeClaim own{self().world_size, self().rank, claim_.process_name};
+  const SizeClaim own{
+      self().world_size, self().rank, claim_.process_name, context_.launch.ranks_per_node};
   const SizeClaim first_size =
       SizeClaim::decode(store_->compare_set("world_size", "", own.encode()));
   agreed_size_ = std::max(1, std::min(own.size, first_size.size));
   if (first_size.size != own.size) {
     return Error(ErrorKind::kUsage,
-                 fmt::format("the ranks disagree on the world size: it is {} and {}",
+                 fmt::format("the ranks disagree on the world size: it is {} and {}{}",
                              own.text(),
-                             first_size.text()));
+                             first_size.text(),
+                             nodes_text(own, first_size)));
   }
   const std::string key = key_of_rank(kClaim, self().rank);
   const std::string first = store_->compare_set(key, "", claim_.encode());

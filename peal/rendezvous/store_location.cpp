@@ -33,6 +33,15 @@ std::string shortened(std::string name) {
   return fmt::format("{}.{:x}", name.substr(0, kLongest), fnv(name));
 }
 
+/// "127.0.0.1:29501" if peal run is one of several nodes, whose user names the place.
+std::string given_place(const Environment& environment) {
+  const auto host = environment("MASTER_ADDR");
+  const auto port = environment("MASTER_PORT");
+  const auto nodes = environment("GROUP_WORLD_SIZE");
+  if (!host || !port || !nodes || *nodes == "1") return "";
+  return fmt::format("{}:{}", *host, *port);
+}
+
 /// A name that only the ranks of this job use. Hydra gives its ranks no job name, so they use the
 /// id of their common parent process.
 std::optional<StoreAtSocket> local_place(const LauncherEnvironment& launch,
@@ -46,7 +55,8 @@ std::optional<StoreAtSocket> local_place(const LauncherEnvironment& launch,
       environment("PEAL_JOB").has_value() && environment("MASTER_ADDR") == "127.0.0.1";
   if (!is_all_here && !is_alone_here) return std::nullopt;
   if (!launch.job.empty()) {
-    return StoreAtSocket{shortened(fmt::format("peal.{}.{}", process.user, launch.job))};
+    return StoreAtSocket{shortened(fmt::format("peal.{}.{}", process.user, launch.job)),
+                         given_place(environment)};
   }
   if (launch.launcher != Launcher::kMpich) return std::nullopt;
   return StoreAtSocket{fmt::format("peal.{}.mpich.{}", process.user, process.parent)};

@@ -27,6 +27,8 @@ struct StoreAtPort {
 /// A store that rank 0 serves at an abstract unix socket, for ranks that are all on one machine.
 struct StoreAtSocket {
   std::string name;
+  /// For errors: the "host:port" that the user has given for this meeting. Empty: none.
+  std::string given{};
   friend bool operator==(const StoreAtSocket&, const StoreAtSocket&) = default;
 };
 /// A store in a file.

@@ -188,5 +188,17 @@ TEST(StoreLocationTest, RanksOfPealRunMeetAtAUnixSocketEvenIfAPortIsSet) {
       << "MASTER_ADDR is loopback, so all ranks are on this machine";
 }
 
+TEST(StoreLocationTest, NodesOnThisMachineKeepThePlaceThatTheirUserHasGiven) {
+  const Variables node = with(kMaster,
+                              {{"MASTER_ADDR", "127.0.0.1"},
+                               {"RANK", "1"},
+                               {"WORLD_SIZE", "2"},
+                               {"LOCAL_RANK", "0"},
+                               {"LOCAL_WORLD_SIZE", "1"},
+                               {"GROUP_WORLD_SIZE", "2"},
+                               {"PEAL_JOB", "mine"}});
+  EXPECT_EQ(place_of(node), StoreLocation(StoreAtSocket{"peal.1000.mine", "127.0.0.1:29500"}));
+}
+
 }  // namespace
 }  // namespace peal::rendezvous

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <mutex>
 
 #include "peal/system/per_process.h"
@@ -12,18 +14,27 @@
 namespace peal {
 namespace {
 
-constexpr std::array kStopSignals = {SIGINT, SIGTERM};
+constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP};
 
 // A signal handler reaches nothing but globals.
 static_assert(std::atomic<TimePoint>::is_always_lock_free);
 std::atomic<int> received = 0;
 std::atomic<TimePoint> received_at{};
 std::atomic<pid_t> noting_process = 0;
+std::atomic<const char*> words_at_ctrl_c = nullptr;
 
 /// The signal that was noted. `now`: its time, if another thread is about to store the time.
 StopSignal noted_signal(TimePoint now) {
   const TimePoint at = received_at.load(std::memory_order_relaxed);
   return {.number = received.load(std::memory_order_relaxed), .at = at == TimePoint{} ? now : at};
+}
+
+void write_words() {
+  const char* const words = words_at_ctrl_c.load(std::memory_order_relaxed);
+  if (words == nullptr) return;
+  const int kept = errno;
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, words, std::strlen(words));
+  errno = kept;
 }
 
 /// A forked child inherits the handler. It notes signals only if it makes an object of its own.
@@ -33,11 +44,12 @@ void note_signal(int number, siginfo_t* info, void* /*context*/) {
     int none = 0;
     if (received.compare_exchange_strong(none, number, std::memory_order_relaxed)) {
       received_at.store(now, std::memory_order_relaxed);
+      if (number == SIGINT) write_words();
       return;
     }
     const bool is_of_terminal = info->si_code == SI_KERNEL;
     const StopSignal next = {.number = number, .is_of_terminal = is_of_terminal, .at = now};
-    if (is_repeated(noted_signal(now), next)) return;
+    if (number == SIGHUP || is_repeated(noted_signal(now), next)) return;
   }
   ::signal(number, SIG_DFL);
   ::raise(number);  // is delivered after this handler
@@ -73,14 +85,15 @@ bool is_noted(int number) {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(std::initializer_list<int> signals, const char* at_ctrl_c) {
   Handlers& all = handlers.get();
   const std::lock_guard lock(all.mutex);
   if (all.users++ > 0) return;
   received.store(0, std::memory_order_relaxed);
   received_at.store({}, std::memory_order_relaxed);
+  words_at_ctrl_c.store(at_ctrl_c, std::memory_order_relaxed);
   noting_process.store(::getpid(), std::memory_order_relaxed);
-  for (const int number : kStopSignals) note(number);
+  for (const int number : signals) note(number);
 }
 
 StopSignals::~StopSignals() {

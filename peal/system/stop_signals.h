@@ -1,7 +1,10 @@
 // Notices Ctrl-C and a cluster's request to stop, so that a program can save first.
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
+#include <initializer_list>
 
 #include "peal/base/clock.h"
 #include "peal/system/per_process.h"
@@ -25,9 +28,11 @@ constexpr bool is_repeated(const StopSignal& last, const StopSignal& next) {
   return next.number == last.number && !next.is_of_terminal && next.at < last.at + kOneRequest;
 }
 
-/// While an object lives, the process notes the number of the first SIGINT or SIGTERM. A second
-/// request (see is_repeated) has the default effect: it ends the process. The first of several
-/// objects clears the number. The last restores the default effect.
+/// While an object lives, the process notes the number of the first SIGINT or SIGTERM, or the first
+/// of `signals`. A second request (see is_repeated) has the default effect: it ends the process.
+/// Exception: SIGHUP is never a second request, because a terminal that is closed and its shell
+/// both send it. The first of several objects clears the number, and its arguments count. The last
+/// restores the default effect.
 ///
 /// A signal that the program ignores or handles itself keeps its effect. A forked child, such as a
 /// worker of a data loader, notes nothing, unless it makes an object of its own: the signal has the
@@ -35,7 +40,10 @@ constexpr bool is_repeated(const StopSignal& last, const StopSignal& next) {
 /// Threads: any.
 class StopSignals final {
  public:
-  StopSignals();
+  /// `at_ctrl_c`: is written to stderr when SIGINT is noted; null: nothing. Must live as long as
+  /// the object.
+  explicit StopSignals(std::initializer_list<int> signals = {SIGINT, SIGTERM},
+                       const char* at_ctrl_c = nullptr);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;

@@ -100,6 +100,26 @@ TEST(StopSignalsTest, TheSameSignalOfAProcessRepeatsTheRequestForOneSecond) {
   EXPECT_FALSE(repeats_sigterm(milliseconds(0), SIGTERM, true));
 }
 
+TEST(StopSignalsTest, SighupIsNotedOnDemandAndIsNeverASecondRequest) {
+  const StopSignals signals({SIGTERM, SIGHUP});
+  ::raise(SIGHUP);
+  ::raise(SIGHUP);
+  EXPECT_EQ(signals.number(), SIGHUP);
+}
+
+TEST(StopSignalsTest, CtrlCIsAnsweredOnDemand) {
+  ::testing::internal::CaptureStderr();
+  {
+    const StopSignals signals({SIGINT, SIGTERM}, "wait\n");
+    ::raise(SIGINT);
+  }
+  {
+    const StopSignals signals({SIGINT, SIGTERM}, "not for others\n");
+    ::raise(SIGTERM);
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "wait\n");
+}
+
 TEST(StopSignalsTest, ARepeatedRequestDoesNotEndTheProcess) {
   const TimePoint begin = Clock::now();
   const bool lives = holds_in_child([] {

@@ -10,4 +10,9 @@ namespace peal {
 /// Errors: resource.
 void write_whole_file(const std::string& path, std::string_view bytes);
 
+/// The same, but returns false and changes nothing if the file exists; also on a shared folder that
+/// does not show a new file of another host yet.
+/// Errors: resource.
+bool write_first_whole_file(const std::string& path, std::string_view bytes);
+
 }  // namespace peal

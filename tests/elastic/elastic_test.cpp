@@ -267,6 +267,8 @@ TEST(ElasticTest, AJobWithoutAUsableHostEndsAtOnce) {
   const auto ended = job.wait();
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.output, HasSubstr("before the first round: none of the hosts can be used"));
+  EXPECT_THAT(ended.output, HasSubstr("peal: host peal-other.invalid cannot be used: "));
+  EXPECT_THAT(ended.output, Not(HasSubstr("it is tried again")));
 }
 
 TEST(ElasticTest, ASignalToTheLauncherEndsAllWorkers) {

@@ -38,7 +38,8 @@ int main(int count, char** arguments) {
     const Variables variables = process_variables();
     const Flights flights(variables);
     const JobContext job = make_job_context().job;
-    agents::Agents agents({});  // all hosts are this machine
+    SignalReader signals;
+    agents::Agents agents({}, signals);  // all hosts are this machine
     ElasticReport report = run_elastic(
         options,
         elastic,
@@ -50,7 +51,8 @@ int main(int count, char** arguments) {
         },
         variables,
         target_of(STDOUT_FILENO),
-        target_of(STDERR_FILENO));
+        target_of(STDERR_FILENO),
+        signals);
     report.post_mortem = examine(report, flights.place(), job.id, options);
     std::cout << describe(report) << "the report ends" << std::endl;
     return exit_code(report);

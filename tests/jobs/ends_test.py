@@ -35,6 +35,15 @@ class Cause(JobTest):
                 status = self.end_of(self.submit(fields))
                 self.assertEqual(status["cause"], cause, status)
 
+    def test_a_job_whose_engine_is_not_on_this_machine_is_refused_and_leaves_nothing(self):
+        self.path("empty").mkdir()
+        for runner, program in (("mpi", "mpirun"), ("ssh", "ssh")):
+            run = self.peal("submit", self.write({"roles": [role("true", nodes=2)]}), "--to", runner, "-H", "a,b",
+                            env={"PATH": str(self.path("empty"))})
+            self.assertEqual((run.returncode, run.stdout), (1, ""), run.stderr)
+            self.assertEqual(run.stderr.count(f"there is no {program} on this machine"), 1, run.stderr)
+            self.assertEqual(list(self.jobs.iterdir()), [])
+
     def test_a_cancelled_job_and_a_killed_launcher(self):
         job = self.submit({"roles": [role("sleep", LONG)]})
         self.cancel(job)

@@ -6,6 +6,7 @@ import pathlib
 
 import jobs
 import runners
+from ssh_hosts import Fault, Host, SshHosts
 
 
 class Mpirun:
@@ -21,10 +22,19 @@ class Mpirun:
         self.assertEqual([folder for folder in folders if pathlib.Path(folder).exists()], [])
 
     def test_a_host_that_does_not_exist_is_named(self):
-        run = self.stream({"start_timeout": "5s", "roles": [self.role("true", nodes=2)]},
-                          to=("--to", "mpi", "-H", "node1,no-such-host"))
+        self.assert_refused("no-such-host", "the name has no address; check its spelling")
+
+    def test_a_host_that_refuses_the_key_is_named(self):
+        self.hosts = SshHosts([Host("node1"), Host("node2", fault=Fault.REFUSED_KEY)], programs=[jobs.PEAL.parent])
+        self.addCleanup(self.hosts.stop)
+        self.assert_refused("node2", "it accepts no key of yours")
+
+    def assert_refused(self, host, why):
+        """Long before start_timeout: mpirun of MPICH 4.0 waits forever for such a host."""
+        run = self.stream({"start_timeout": "10h", "roles": [self.role("true", nodes=2)]},
+                          to=("--to", "mpi", "-H", f"node1,{host}"))
         self.assertEqual(run.returncode, 1, run.stderr)
-        self.assertRegex(run.stderr, "1 of 2 hosts cannot be used: no-such-host: ")
+        self.assertRegex(run.stderr, f"1 of 2 hosts cannot be used: {host}: {why}")
         self.assert_no_process()
 
 

@@ -71,11 +71,15 @@ class Restarts(JobTest):
         self.assertEqual(self.end_of(job)["exit_code"], 143)
         self.assertEqual(len(list((self.jobs / job).glob("attempt-*"))), 1)
 
-    def test_a_launcher_that_gets_a_signal_during_a_pause_ends(self):
+    def test_a_launcher_that_gets_a_signal_during_a_pause_ends_and_says_why(self):
         job = self.submit({"restarts": {"most": 1, "first_pause": "1h", "longest_pause": "1h"}, "roles": [shell("exit 5")]})
         wait_until(lambda: self.status(job)["reason"] == "restart 1 of 1", "waiting")
         os.kill(self.launcher_of(job), signal.SIGTERM)
         self.assertEqual(self.end_of(job)["exit_code"], 143)
+        end = self.record(job, "end.json")
+        self.assertEqual((end["cause"], end["first_failure"]), ("cancelled", "its launcher was ended by SIGTERM"))
+        self.assertTrue((self.jobs / job / "launcher.log").read_text().endswith(
+            "peal: restart 1 of 1\npeal: the job ends: the launcher got SIGTERM while no rank ran\n"))
         self.assert_no_process()
 
 

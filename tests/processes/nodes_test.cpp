@@ -147,6 +147,15 @@ TEST_F(NodesTest, AMissingNodeIsNamed) {
   }
 }
 
+TEST_F(NodesTest, AMissingNode0IsNamedByThePlaceThatTheUserHasGiven) {
+  start(variables_of(1, 2, {{"PEAL_TIMEOUT", "2"}}), {"meet"});
+  const auto ended = wait();
+  EXPECT_EQ(ended[0].code, 2);
+  EXPECT_THAT(ended[0].output,
+              AllOf(HasSubstr("cannot reach rank 0 at 127.0.0.1:" + port_.text() + ", and has"),
+                    Not(HasSubstr("unix:"))));
+}
+
 TEST_F(NodesTest, TwoNodesWithTheSameNumberAreRejectedAndNamed) {
   start(variables_of(1, 2), {"meet"});
   start(variables_of(0, 2), {"meet"});
@@ -163,7 +172,10 @@ TEST_F(NodesTest, NodesWithDifferentNumbersOfRanksAreRejected) {
   processes_->start({PEAL_PROGRAM, "run", "-n", "3", PEAL_TEST_RANK, "meet"}, variables_of(1, 2));
   const auto ended = wait();
   EXPECT_EQ(ended[0].code, 2);
-  EXPECT_THAT(ended[0].output, HasSubstr("the ranks disagree on the world size: it is "));
+  EXPECT_THAT(ended[0].output,
+              AllOf(HasSubstr("the ranks disagree on the world size: it is "),
+                    HasSubstr("; node 0 was started with -n 2 and node 1 with -n 3: give peal run "
+                              "the same -n on every node")));
   EXPECT_NE(ended[1].code, 0);
 }
 

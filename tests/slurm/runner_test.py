@@ -49,6 +49,15 @@ class SlurmJobTest(JobTest):
     def await_engine_state(self, job, state):
         wait_until(lambda: self.status(job)["engine_state"] == state, f"seen by Slurm: {state}")
 
+    def has_ended_without_the_wait(self, job, state):
+        """Slurm lets a requeued job wait for two minutes after the end of its last process, because the nodes refuse
+        the job within the second of that end. Shortens the wait to two seconds."""
+        shown = self.of_slurm("scontrol", "show", "job", "--oneliner", self.number(job))
+        eligible = datetime.datetime.fromisoformat(re.search(r"EligibleTime=(\S+)", shown)[1])
+        if eligible > datetime.datetime.now() + datetime.timedelta(seconds=60):
+            self.cluster.run(["scontrol", "update", f"JobId={self.number(job)}", "StartTime=now+2"])
+        return self.status(job)["state"] == state
+
 
 class Runner(SlurmJobTest):
     runner = "slurm"
@@ -61,15 +70,6 @@ class Runner(SlurmJobTest):
     def setUp(self):
         self.addCleanup(self.cluster.wait_until_idle)
         super().setUp()
-
-    def has_ended_without_the_wait(self, job, state):
-        """Slurm lets a requeued job wait for two minutes after the end of its last process, because the nodes refuse
-        the job within the second of that end. Shortens the wait to two seconds."""
-        shown = self.of_slurm("scontrol", "show", "job", "--oneliner", self.number(job))
-        eligible = datetime.datetime.fromisoformat(re.search(r"EligibleTime=(\S+)", shown)[1])
-        if eligible > datetime.datetime.now() + datetime.timedelta(seconds=60):
-            self.cluster.run(["scontrol", "update", f"JobId={self.number(job)}", "StartTime=now+2"])
-        return self.status(job)["state"] == state
 
     def test_a_job_runs_on_its_nodes_and_leaves_its_logs(self):
         job = self.submit_nodes("echo $SLURMD_NODENAME $RANK/$WORLD_SIZE")
@@ -105,6 +105,18 @@ class Runner(SlurmJobTest):
         self.assertIn("cancelled it", status["reason"])
         self.assertEqual(self.logs(job).count("ends"), 2)
         self.assert_no_process()
+        self.await_engine_state(job, "FAILED")  # for Slurm, because the launcher ends with 143
+        self.assertNotIn("FAILED", self.peal("status", job).stdout)
+
+    def test_a_job_that_scancel_ends_is_cancelled_on_all_its_nodes(self):
+        job = self.submit_nodes(f"echo ready; exec sleep {LONG}")
+        wait_until(lambda: self.logs(job).count("ready") == 2, "ready")
+        self.of_slurm("scancel", self.number(job))
+        self.await_engine_state(job, "CANCELLED")
+        wait_until(lambda: (self.jobs / job / "end.json").exists(), "recorded: the end")
+        status = self.status(job)
+        self.assertEqual([status["state"], *(node["state"] for node in status["nodes"])], ["cancelled"] * 3, status)
+        self.assertNotIn("failed", self.peal("status", job).stdout.lower())
 
     def test_roles_with_other_resources_run_in_their_own_components(self):
         show = "echo $PEAL_ROLE $SLURMD_NODENAME $RANK"
@@ -278,8 +290,20 @@ class LostNodes(SlurmJobTest):
         self.assertEqual(len(self.logs(job, "--attempt", 0).splitlines()), 3)
         self.assert_no_process()
 
-    def test_a_job_that_loses_the_node_of_its_launcher_says_so_and_can_be_cancelled(self):
+    def test_a_job_that_loses_the_node_of_its_launcher_starts_again(self):
         job = self.submit_with_gates(2, restarts=2)
+        self.await_attempt(job, 0, "node1", "node2")
+        self.cluster.cut("node1")
+        self.cluster.kill_all("node1")  # the node has no power
+        self.open_gate("gate-1")
+        self.open_gate("gate-2")
+        wait_until(lambda: self.has_ended_without_the_wait(job, "succeeded"), "succeeded", patience=3 * PATIENCE)
+        self.assertEqual(self.record(job, "end.json")["requeues"], 1)
+        self.assertEqual(sorted(self.logs(job).splitlines()), ["[w-0] attempt 2 on node2", "[w-1] attempt 2 on node3"])
+        self.assert_no_process()
+
+    def test_a_job_that_may_not_start_again_says_that_it_has_lost_its_launcher_and_can_be_cancelled(self):
+        job = self.submit_with_gates(2, restarts=2, engine_options={"slurm": ["--no-requeue"]})
         self.await_attempt(job, 0, "node1", "node2")
         self.cluster.kill_all("node1")
         status = self.await_state(job, "unknown")

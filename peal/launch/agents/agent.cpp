@@ -28,6 +28,7 @@
 #include "peal/launch/agents/rank_input.h"
 #include "peal/launch/agents/rank_outputs.h"
 #include "peal/launch/flights.h"
+#include "peal/launch/lost_batch_host.h"
 #include "peal/launch/report.h"
 #include "peal/launch/supervisor.h"
 #include "peal/net/socket.h"
@@ -55,6 +56,8 @@ class Agent final {
  public:
   Agent(AgentLink& link, Begin begin, const std::string& problem_with_files);
   void run();
+  /// Whether it ended the ranks because the launcher was gone.
+  bool has_lost_launcher() const { return has_lost_launcher_; }
 
  private:
   bool is_over() const;
@@ -78,6 +81,7 @@ class Agent final {
   const Flights flights_;
   const Fd port_;
   const TimePoint start_ = Clock::now();
+  SignalReader signals_;
   Supervisor supervisor_;
   RankOutputs outputs_;
   InputSink input_;
@@ -85,6 +89,7 @@ class Agent final {
   std::set<Rank> stopped_;
   bool guard_is_busy_ = false;       // it still starts ranks
   bool launcher_may_pause_ = false;  // it has passed on SIGTSTP, and stops itself
+  bool has_lost_launcher_ = false;
   bool has_told_signal_ = false;
   bool has_told_gone_ = false;
   TimePoint gone_since_ = TimePoint::max();
@@ -95,7 +100,7 @@ Agent::Agent(AgentLink& link, Begin begin, const std::string& problem_with_files
       begin_(enter_directory(std::move(begin))),
       flights_(begin_.environment),
       port_(net::reserve(net::Address::parse("0.0.0.0:0"))),
-      supervisor_(GuardDuty{.grace = begin_.grace, .starts = Starts::kAlsoLater}),
+      supervisor_(signals_, GuardDuty{.grace = begin_.grace, .starts = Starts::kAlsoLater}),
       outputs_(link) {
   Ready ready = host_facts(begin_, process_variables());
   if (!problem_with_files.empty()) {
@@ -247,6 +252,7 @@ void Agent::check_launcher(TimePoint now) {
   const bool is_silent = link_.silence(now) > begin_.silence;
   if (is_silent && !launcher_may_pause_) link_.close();
   if (link_.is_closed() && supervisor_.stage() < Stage::kStopping) {
+    has_lost_launcher_ = true;
     supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
   }
 }
@@ -357,7 +363,14 @@ void serve_launcher(Fd in, Fd out, const std::string& version) {
   auto begin = await_begin(link);
   if (!begin) return;
   const auto problem = take_files(link, *begin);
-  if (problem) Agent(link, std::move(*begin), *problem).run();
+  if (!problem) return;
+  bool has_lost_launcher = false;
+  {
+    Agent agent(link, std::move(*begin), *problem);
+    agent.run();
+    has_lost_launcher = agent.has_lost_launcher();
+  }
+  if (has_lost_launcher) requeue_after_lost_batch_host(process_environment());
 }
 
 }  // namespace peal::launch::agents

@@ -10,16 +10,14 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
+#include "peal/launch/agents/engine_program.h"
 #include "peal/launch/agents/machine_variables.h"
-#include "peal/launch/command.h"
-#include "peal/launch/program.h"
 #include "peal/launch/start_process.h"
 #include "peal/net/resolve.h"
 #include "peal/net/socket.h"
@@ -42,21 +40,6 @@ constexpr Timeout kToEnd{1000};
 constexpr Timeout kToResolve{2000};
 
 double seconds(Timeout time) { return static_cast<double>(time.count()) / 1000.0; }
-
-/// See mpirun_problem. Asks each mpirun once, because a job may have many hosts. Threads: one, as
-/// for Agents.
-std::string problem_of(const std::string& mpirun) {
-  static std::map<std::string, std::string> known;
-  const auto found = known.find(mpirun);
-  if (found != known.end()) return found->second;
-  std::string problem;
-  try {
-    problem = mpirun_problem(ask_program({.words = {mpirun, "--version"}}).out);
-  } catch (const Error& error) {
-    problem = error.what();
-  }
-  return known.emplace(mpirun, std::move(problem)).first->second;
-}
 
 }  // namespace
 
@@ -92,19 +75,11 @@ AgentHost::AgentHost(std::string name,
     mpirun_files_.emplace(kMpirunFiles);
     variables[kMpirunFolder] = mpirun_files_->path();
   }
-  const auto path = variables.find("PATH");
-  const CommandLookup found =
-      find_command(command.front(), path == variables.end() ? "/usr/bin:/bin" : path->second);
-  if (found.exit_code != 0) {
+  const EngineProgram found = find_engine_program(engine_);
+  if (!found.problem.empty()) {
+    lacks_engine_ = true;
     refuse(found.problem);
     return;
-  }
-  if (engine_.engine == Engine::kMpi) {
-    const std::string problem = problem_of(found.path);
-    if (!problem.empty()) {
-      refuse(problem);
-      return;
-    }
   }
   const StartedProcess started = start_process(
       {.rank = 0,
@@ -224,6 +199,8 @@ void AgentHost::check(TimePoint now, const Patience& patience) {
   if (state_ == State::kAsked) send_files();
   if (state_ != State::kReady) {
     if (link_.is_closed()) return refuse(reason_of_end());
+    const std::string problem = problem_before_the_end(engine_.engine, error_text_);
+    if (state_ == State::kStarting && !problem.empty()) return refuse(problem);
     if (now - started_ > patience.start) {
       return refuse(
           fmt::format("no answer within {} s{}", seconds(patience.start), last_words(error_text_)));

@@ -55,6 +55,8 @@ class AgentHost final {
   bool is_ready() const { return state_ == State::kReady; }
   /// Why the host cannot be used, or was lost.
   const std::string& problem() const { return problem_; }
+  /// Whether the engine's program on this machine is the problem, which is then that of all hosts.
+  bool lacks_engine() const { return lacks_engine_; }
   /// The exit code that a shell would give for the problem with the command.
   int exit_code() const { return facts_.exit_code; }
   /// The facts of the host, which must be ready.
@@ -98,6 +100,7 @@ class AgentHost final {
   const std::string version_;
   State state_ = State::kStarting;
   std::string problem_;
+  bool lacks_engine_ = false;
   std::string ending_;
   Ready facts_;
   std::optional<PrivateFolder> mpirun_files_;

@@ -1,7 +1,6 @@
 #include "peal/launch/agents/agents.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -61,20 +60,18 @@ void replace(int set, int before, int now, std::uint32_t events, int owner) {
 
 }  // namespace
 
-Agents::Agents(AgentsOptions options)
-    : options_(std::move(options)), poll_(::epoll_create1(EPOLL_CLOEXEC)), timer_(make_timer()) {
+Agents::Agents(AgentsOptions options, const SignalReader& signals)
+    : options_(std::move(options)),
+      signals_(signals),
+      poll_(::epoll_create1(EPOLL_CLOEXEC)),
+      timer_(make_timer()) {
   if (!poll_) throw system_error("cannot watch the connections with the hosts", errno);
-  sigset_t pipe_signal;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
-  ::sigprocmask(SIG_BLOCK, &pipe_signal, &mask_);
   replace(poll_.get(), -1, timer_.get(), EPOLLIN, kTimer);
 }
 
 Agents::~Agents() {
   for (const auto& host : hosts_) host->link().close();  // all at once, so that they end together
   hosts_.clear();
-  ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
 }
 
 int Agents::add(const std::string& host, std::optional<HostNeeds> needs) {
@@ -101,7 +98,7 @@ int Agents::add(const std::string& host, const EngineOptions& engine, Begin begi
   const auto connected = std::ranges::count_if(hosts_, is_connected);
   allow_open_files(kFilesOfOthers + kFilesOfAHost * (connected + 1), "connecting with the hosts");
   hosts_.push_back(std::make_unique<AgentHost>(
-      host, engine, std::move(begin), options_.files, options_.version, mask_));
+      host, engine, std::move(begin), options_.files, options_.version, signals_.previous_mask()));
   known_.push_back(AgentHost::State::kStarting);
   watches_.emplace_back();
   const int number = count() - 1;
@@ -194,7 +191,7 @@ void Agents::watch_input(int fd) {
   input_ = fd;
 }
 
-bool Agents::await_all(const std::function<bool()>& should_stop) {
+void Agents::await_all(const std::function<bool()>& should_stop) {
   const auto is_open = [](const auto& host) {
     return host->state() == AgentHost::State::kStarting ||
            host->state() == AgentHost::State::kAsked;
@@ -203,10 +200,9 @@ bool Agents::await_all(const std::function<bool()>& should_stop) {
     pollfd entry{poll_.get(), POLLIN, 0};
     ::poll(&entry, 1, -1);
     advance();
-    if (should_stop && should_stop()) return false;
+    if (should_stop()) return;
   }
   news_.clear();
-  return true;
 }
 
 void Agents::collect_records(const std::string& folder, int ranks, Timeout limit) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "peal/launch/agents/agent_host.h"
+#include "peal/launch/signals.h"
 #include "peal/system/fd.h"
 
 namespace peal::launch::agents {
@@ -38,10 +39,10 @@ struct HostNews {
 };
 
 /// Threads: one. Forks a process for each host, so create it before the program has a second
-/// thread. Blocks SIGPIPE while it lives.
+/// thread. `signals`: block SIGPIPE, and have the signal mask of the engine's commands.
 class Agents final {
  public:
-  explicit Agents(AgentsOptions options);
+  Agents(AgentsOptions options, const SignalReader& signals);
   /// Closes all connections. Then the agents end ranks that still run.
   ~Agents();
   Agents(const Agents&) = delete;
@@ -72,9 +73,9 @@ class Agents final {
   /// From then on, `readable` also reports when this file is readable. -1: none.
   void watch_input(int fd);
 
-  /// Waits until each host is ready, or cannot be used. Calls `should_stop` (if there is one)
-  /// several times a second. Returns false if it has returned true.
-  bool await_all(const std::function<bool()>& should_stop = {});
+  /// Waits until each host is ready, or cannot be used, or `should_stop` returns true. Calls it
+  /// several times a second.
+  void await_all(const std::function<bool()>& should_stop);
 
   /// After the ranks have ended: copies the records of ranks 0 to ranks-1 from all hosts into
   /// `folder`. Files that do not arrive within `limit` are missing. Does nothing if `folder` is
@@ -110,7 +111,7 @@ class Agents final {
   void note_changes(int host);
 
   const AgentsOptions options_;
-  sigset_t mask_{};  // before SIGPIPE was blocked
+  const SignalReader& signals_;
   Fd poll_;
   Fd timer_;
   int input_ = -1;

@@ -35,7 +35,8 @@ class ElasticGuardTest : public testing::Test {
   SignalReader signals_;
   Agents agents_{AgentsOptions{.engine = {.engine = Engine::kThisMachine, .peal = "/no/such/peal"},
                                .begin = {},
-                               .version = "1"}};
+                               .version = "1"},
+                 signals_};
 };
 
 TEST_F(ElasticGuardTest, NamesOfThisMachineShareItsCores) {

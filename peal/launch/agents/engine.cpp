@@ -161,6 +161,18 @@ std::string last_words(const std::string& output) {
   return line.empty() ? "" : ": " + line;
 }
 
+std::string problem_before_the_end(Engine engine, const std::string& output) {
+  if (engine != Engine::kMpi) return "";
+  // Only ssh itself writes these. A login file that lacks a permission stops no agent.
+  for (const std::string_view line : split(output, '\n')) {
+    const bool is_final = line.find("Permission denied (") != std::string_view::npos ||
+                          line.starts_with("Host key verification failed") ||
+                          line.starts_with("ssh: ");
+    if (is_final) return ssh_problem(std::string(line));
+  }
+  return "";
+}
+
 std::string start_problem(const EngineOptions& options, int status, const std::string& output) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound &&
       output.find("shared libraries") == std::string::npos) {

@@ -44,6 +44,11 @@ std::string mpirun_problem(std::string_view version);
 /// there is no output.
 std::string last_words(const std::string& output);
 
+/// Why no agent will answer, although the engine's command still runs: mpirun of MPICH waits
+/// forever for a host that ssh cannot reach. Empty if the output, which is the stderr of the
+/// command, does not say so.
+std::string problem_before_the_end(Engine engine, const std::string& output);
+
 /// Why no agent answered, and what to do. `status`: of the engine's command, as waitpid(2) gives
 /// it. `output`: the stderr of the command. `peal`: as in EngineOptions.
 std::string start_problem(const EngineOptions& options, int status, const std::string& output);

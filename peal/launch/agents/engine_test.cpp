@@ -75,6 +75,16 @@ TEST(EngineTest, AProblemSaysWhatToDoAndQuotesTheEngine) {
   }
 }
 
+TEST(EngineTest, SshInsideMpirunSaysThatNoAgentWillAnswer) {
+  const std::string refused = "mpiexec: hint\nroot@n: Permission denied (publickey).\r\n";
+  EXPECT_THAT(problem_before_the_end(Engine::kMpi, refused),
+              HasSubstr("it accepts no key of yours"));
+  EXPECT_THAT(problem_before_the_end(Engine::kMpi, "ssh: connect to host n: No route to host\r\n"),
+              HasSubstr("the network has no way to it"));
+  EXPECT_EQ(problem_before_the_end(Engine::kMpi, "sh: /etc/profile: Permission denied\n"), "");
+  EXPECT_EQ(problem_before_the_end(Engine::kSsh, refused), "") << "ssh ends by itself";
+}
+
 TEST(EngineTest, OpenMpi5IsRefusedBecauseItLosesInput) {
   EXPECT_THAT(mpirun_problem("mpirun (Open MPI) 5.0.11\n\nReport bugs to ...\n"),
               HasSubstr("loses"));

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/bracketed.h"
 #include "peal/launch/agents/agent_guard.h"
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/containers/container_command.h"
@@ -73,13 +74,15 @@ std::vector<RankCommand> plan_ranks_on_hosts(
 std::optional<Refusal> refusal_of(const Agents& agents) {
   Refusal refusal;
   std::string lines;
+  std::string engine_problem;
   std::set<int> codes;
   for (int i = 0; i < agents.count(); ++i) {
     const AgentHost& host = agents.host(i);
     if (host.is_ready()) continue;
     refusal.hosts.emplace_back(host.name(), host.problem());
     codes.insert(host.exit_code());
-    lines += fmt::format("  {}: {}\n", before_colon(host.name()), host.problem());
+    if (host.lacks_engine()) engine_problem = host.problem();
+    lines += fmt::format("  {}: {}\n", bracketed(host.name()), host.problem());
   }
   if (refusal.hosts.empty()) return std::nullopt;
   refusal.text = fmt::format("no rank was started, because {} of {} host{} cannot be used:\n{}",
@@ -87,6 +90,9 @@ std::optional<Refusal> refusal_of(const Agents& agents) {
                              agents.count(),
                              agents.count() == 1 ? "" : "s",
                              lines);
+  if (!engine_problem.empty()) {
+    refusal.text = fmt::format("no rank was started: {}\n", engine_problem);
+  }
   if (codes.size() == 1) refusal.exit_code = std::max(1, *codes.begin());
   return refusal;
 }
@@ -106,12 +112,13 @@ bool may_be_preempted(const Agents& agents) {
   return false;
 }
 
-std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options) {
+int connect(Agents& agents, const LaunchOptions& options, SignalReader& signals) {
   for (const HostBlock& block : plan_hosts(options.hosts, options.ranks).blocks) {
     agents.add(block.name);
   }
-  agents.await_all();
-  return refusal_of(agents);
+  int signal = 0;
+  agents.await_all([&] { return (signal = signals.take_end()) != 0; });
+  return signal;
 }
 
 LaunchReport run_on_hosts(const LaunchOptions& options,
@@ -121,7 +128,8 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
                           const std::optional<containers::Container>& container,
                           const std::string& records,
                           Target out,
-                          Target err) {
+                          Target err,
+                          SignalReader& signals) {
   std::vector<Ready> hosts;
   std::map<std::string, Ready> facts;
   for (int i = 0; i < agents.count(); ++i) {
@@ -133,10 +141,10 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
   shared.host = chosen.master.empty() ? address_of_rank_0(hosts) : chosen.master;
   shared.port = chosen.port == 0 ? hosts.front().port : chosen.port;
   const auto ranks = plan_ranks_on_hosts(options, shared, facts, inherited, container);
-  const GuardMaker make_guard = [&](const sigset_t& /*mask*/) {
+  const GuardMaker make_guard = [&] {
     return std::make_unique<AgentGuard>(agents, Starts::kAtOnce);
   };
-  return run(options, ranks, out, err, make_guard, {.folder = records, .job = job.id});
+  return run(options, ranks, out, err, signals, make_guard, {.folder = records, .job = job.id});
 }
 
 }  // namespace peal::launch::agents

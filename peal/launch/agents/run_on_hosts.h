@@ -34,7 +34,7 @@ std::vector<RankCommand> plan_ranks_on_hosts(
 
 /// Hosts that cannot be used.
 struct Refusal {
-  std::string text;   // lines, one for each host
+  std::string text;   // lines: one for each host, or one if this machine has no engine
   int exit_code = 1;  // 126 or 127 if the command is the problem on each of them
   std::vector<std::pair<std::string, std::string>> hosts{};  // and why
 };
@@ -50,8 +50,9 @@ AttemptEnd end_of(const Refusal& refusal, int number);
 /// For AttemptEnd: whether a signal has ended an agent, or a host cannot be used.
 bool may_be_preempted(const Agents& agents);
 
-/// Connects with the hosts of options.hosts that have ranks. Returns nothing if all are ready.
-std::optional<Refusal> connect(Agents& agents, const LaunchOptions& options);
+/// Connects with the hosts of options.hosts that have ranks. Returns 0 when all have answered, or
+/// the signal that ends the launch.
+int connect(Agents& agents, const LaunchOptions& options, SignalReader& signals);
 
 /// The same as `run` in launcher.h, on hosts that `connect` has connected. `records`: the folder on
 /// this machine for the ends of the ranks; empty: none.
@@ -62,6 +63,7 @@ LaunchReport run_on_hosts(const LaunchOptions& options,
                           const std::optional<containers::Container>& container,
                           const std::string& records,
                           Target out,
-                          Target err);
+                          Target err,
+                          SignalReader& signals);
 
 }  // namespace peal::launch::agents

@@ -1,5 +1,7 @@
 #include "peal/launch/agents/run_on_hosts.h"
 
+#include <signal.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -90,23 +92,51 @@ class StandInForSrun final {
 
 TEST(RunOnHostsTest, SlurmMayHaveEndedAnAgentThatHasNotAnsweredYet) {
   const StandInForSrun srun("exit 143");
-  Agents agents(kBySrun);
+  SignalReader signals;
+  Agents agents(kBySrun, signals);
   LaunchOptions options;
   options.hosts = {{"n1", 1}};
-  const auto refusal = connect(agents, options);
+  ASSERT_EQ(connect(agents, options, signals), 0);
+  const auto refusal = refusal_of(agents);
   ASSERT_TRUE(refusal.has_value());
   EXPECT_TRUE(end_of(*refusal, 0).may_be_preempted);
   EXPECT_TRUE(may_be_preempted(agents)) << "for an elastic job";
 }
 
+TEST(RunOnHostsTest, ASignalEndsTheWaitForHosts) {
+  const StandInForSrun srun("exec sleep 1000");
+  SignalReader signals;
+  Agents agents(kBySrun, signals);
+  LaunchOptions options;
+  options.hosts = {{"n1", 1}};
+  ::raise(SIGINT);
+  EXPECT_EQ(connect(agents, options, signals), SIGINT);
+  agents.leave(0, "the test ends");
+}
+
 TEST(RunOnHostsTest, SlurmHasNotEndedAnAgentThatHasReportedNoSignal) {
   const StandInForSrun srun("exec sleep 1000");
-  Agents agents(kBySrun);
+  SignalReader signals;
+  Agents agents(kBySrun, signals);
   agents.add("n1");
   EXPECT_FALSE(may_be_preempted(agents));
   agents.host(0).note_ending("SIGTERM");
   EXPECT_TRUE(may_be_preempted(agents));
   agents.leave(0, "the test ends");
+}
+
+TEST(RunOnHostsTest, AnEngineThatThisMachineLacksIsReportedOnce) {
+  const TemporaryFolder empty;
+  const ScopedVariable path("PATH", empty.path().string());
+  Agents agents({.engine = {.engine = Engine::kMpi, .peal = "/p"}, .begin = {}, .version = "0"});
+  LaunchOptions options;
+  options.hosts = {{"n1", 1}, {"n2", 1}};
+  options.ranks = 2;
+  const auto refusal = connect(agents, options);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->text,
+            "no rank was started: there is no mpirun on this machine: install it, or add its "
+            "folder to PATH\n");
 }
 
 TEST(RunOnHostsTest, OtherHostsReplaceRefusedOnesAfterTheFirstAttempt) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "peal/base/units.h"
+#include "peal/launch/job_label.h"
 
 namespace peal::launch::containers {
 
@@ -16,8 +17,7 @@ enum class Entrypoint : unsigned char {
   kKept,      // it gets the rank's arguments
 };
 
-/// The name of the label that holds the id of the job.
-inline constexpr const char* kJobLabel = "peal.job";
+using launch::kJobLabel;
 
 struct Container {
   std::string image;

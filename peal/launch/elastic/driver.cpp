@@ -36,17 +36,20 @@ Driver::Driver(const LaunchOptions& options,
                const HostGuardMaker& make_guard,
                const Variables& inherited,
                Target out,
-               Target err)
+               Target err,
+               SignalReader& signals)
     : options_(options),
       elastic_(elastic),
       job_(job),
       records_(records, job.id),
       screen_(out, err),
       outputs_(screen_, options),
-      supervisor_(options.grace,
-                  [&](const sigset_t& mask) {
-                    auto guard = make_guard(
-                        {.mask = mask, .grace = options.grace, .starts = Starts::kAlsoLater});
+      supervisor_(signals,
+                  options.grace,
+                  [&] {
+                    auto guard = make_guard({.mask = signals.previous_mask(),
+                                             .grace = options.grace,
+                                             .starts = Starts::kAlsoLater});
                     hosts_ = guard.get();
                     return guard;
                   }),
@@ -288,9 +291,11 @@ ElasticReport run_elastic(const LaunchOptions& options,
                           const HostGuardMaker& make_guard,
                           const Variables& inherited,
                           Target out,
-                          Target err) {
+                          Target err,
+                          SignalReader& signals) {
   check(elastic);
-  return elastic::Driver(options, elastic, job, records, make_guard, inherited, out, err).run();
+  return elastic::Driver(options, elastic, job, records, make_guard, inherited, out, err, signals)
+      .run();
 }
 
 }  // namespace peal::launch

@@ -34,7 +34,8 @@ class Driver final {
          const HostGuardMaker& make_guard,
          const Variables& inherited,
          Target out,
-         Target err);
+         Target err,
+         SignalReader& signals);
   ElasticReport run();
 
  private:
@@ -52,7 +53,7 @@ class Driver final {
   void end_worker(int worker, WorkerEnd how, ElasticEnd end);
   void handle_hosts();
   void host_is_ready(const HostEvent& event);
-  void host_has_failed(const HostEvent& event);
+  void say_failure(const HostEvent& event, bool goes_on);
   void note_refusals();
   void handle_requests();
   void refuse_lost_worker(const rendezvous::ElasticRequest& request);

@@ -114,13 +114,19 @@ void Driver::note_refusals() {
 
 /// Call it after the events of the guard, because these are about the workers of lost hosts.
 void Driver::handle_hosts() {
+  std::vector<HostEvent> failures;
   while (const auto event = hosts_->try_next_host()) {
     if (event->kind == HostEvent::Kind::kReady) {
       host_is_ready(*event);
     } else {
-      host_has_failed(*event);
+      host_failed(state_, Clock::now(), event->host, event->problem, elastic_, random());
+      failures.push_back(*event);
     }
   }
+  if (failures.empty() || !runs()) return;
+  const Decision next = decide(Clock::now(), state_, elastic_);
+  const bool goes_on = !std::holds_alternative<EndBadly>(next.action);
+  for (const HostEvent& event : failures) say_failure(event, goes_on);
 }
 
 void Driver::host_is_ready(const HostEvent& event) {
@@ -142,25 +148,25 @@ void Driver::host_is_ready(const HostEvent& event) {
   processes_.divide(facts, std::max(1, std::min(slots, elastic_.max_ranks.value_or(slots))));
 }
 
-void Driver::host_has_failed(const HostEvent& event) {
-  host_failed(state_, Clock::now(), event.host, event.problem, elastic_, random());
-  if (!runs()) return;
+/// `goes_on`: whether the job may still use the host.
+void Driver::say_failure(const HostEvent& event, bool goes_on) {
+  const int pause = shown_pause_of(event.host);
   if (event.kind == HostEvent::Kind::kRefused) {
     refusals_.insert(event.exit_code);
     std::string& said = problems_[event.host];
     if (std::exchange(said, event.problem) == event.problem) return;
-    return say(fmt::format("host {} cannot be used: {}; it is tried again in {} s",
+    return say(fmt::format("host {} cannot be used: {}{}",
                            event.host,
                            event.problem,
-                           shown_pause_of(event.host)));
+                           goes_on ? fmt::format("; it is tried again in {} s", pause) : ""));
   }
   const std::string workers = show_lost_workers(event.host, report_.ends);
-  say(fmt::format("host {} was lost{} after {:.1f} s: {}; it gets no new workers for {} s",
+  say(fmt::format("host {} was lost{} after {:.1f} s: {}{}",
                   event.host,
                   workers,
                   std::chrono::duration<double>(Clock::now() - start_).count(),
                   event.problem,
-                  shown_pause_of(event.host)));
+                  goes_on ? fmt::format("; it gets no new workers for {} s", pause) : ""));
 }
 
 void Driver::handle_requests() {

@@ -9,6 +9,7 @@
 #include "peal/launch/options.h"
 #include "peal/launch/rank_command.h"
 #include "peal/launch/screen.h"
+#include "peal/launch/signals.h"
 
 namespace peal::launch {
 
@@ -23,7 +24,7 @@ namespace peal::launch {
 /// stderr; the n-th worker on a slot: localhost-0.<n>.out. Losses and new rounds are reported on
 /// `err` while the job runs.
 ///
-/// Signals are passed on. SIGINT, SIGTERM, SIGHUP and SIGQUIT end the job: workers that remain
+/// `signals` are passed on. SIGINT, SIGTERM, SIGHUP and SIGQUIT end the job: workers that remain
 /// after the grace are killed; a second such signal kills them at once. The workers read nothing
 /// from stdin. No process is left behind, even if this process is killed by SIGKILL.
 /// Threads: forks first, then starts two threads; call it before the program has a second thread.
@@ -36,6 +37,7 @@ ElasticReport run_elastic(const LaunchOptions& options,
                           const HostGuardMaker& make_guard,
                           const Variables& inherited,
                           Target out,
-                          Target err);
+                          Target err,
+                          SignalReader& signals);
 
 }  // namespace peal::launch

@@ -226,11 +226,12 @@ Error not_yaml(const YAML::Exception& error, std::string_view text, const std::s
 
 void check_bytes(std::string_view text, const std::string& name) {
   if (name.ends_with(".py")) {
-    throw wrong({1, 1, {}},
-                name,
-                fmt::format("it is a program, and not a job file: run it with peal run -n 2 {}, or "
-                            "name it in a job file",
-                            name));
+    throw wrong(
+        {1, 1, {}},
+        name,
+        fmt::format("it is a program, and not a job file: run it with peal run -n 2 python3 "
+                    "{}, or name it in a job file",
+                    name));
   }
   if (Bytes(static_cast<std::int64_t>(text.size())) > kLongestDocument) {
     throw wrong({1, 1, {}}, name, "it is longer than 1 MiB, the limit for a job file");

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/bracketed.h"
 #include "peal/launch/job/cluster_spec.h"
 #include "peal/launch/job/node_plan.h"
 #include "peal/launch/job/rank_variables.h"
@@ -65,9 +66,7 @@ World world_of(const Job& job,
 
 std::string address(const World& world, const PlannedNode& node) {
   const std::string& host = world.hosts[node.host].name;
-  const bool is_ipv6 = host.find(':') != std::string::npos;
-  const int port = kClusterPort + node.place_on_host;
-  return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+  return fmt::format("{}:{}", bracketed(host), kClusterPort + node.place_on_host);
 }
 
 std::optional<ClusterSpec> cluster_spec(const World& world) {

@@ -247,6 +247,11 @@ void write(const JobFolder& folder, const JobEnd& end) {
   remove_own_file(folder.secret_file());
 }
 
+void write_if_first(const JobFolder& folder, const JobEnd& end) {
+  write_first_whole_file(folder.end_file(), encode(end));
+  remove_own_file(folder.secret_file());
+}
+
 void write(const JobFolder& folder, const FailedAttempt& failed) {
   write_whole_file(folder.failure_file(failed.attempt), failed.failure);
 }

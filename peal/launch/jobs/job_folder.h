@@ -76,6 +76,9 @@ void write(const JobFolder& folder, const Submission& submission);
 void write(const JobFolder& folder, const LauncherState& state);
 /// Also removes the secret, which is not needed any more.
 void write(const JobFolder& folder, const JobEnd& end);
+/// The same, unless there is an end already. For all but the launcher, which knows more: on a
+/// shared folder, its end may be there and not visible yet.
+void write_if_first(const JobFolder& folder, const JobEnd& end);
 /// The folder of the attempt must exist.
 void write(const JobFolder& folder, const FailedAttempt& failed);
 /// Asks the launcher to cancel the job. A launcher reads this regularly. May be repeated: the first

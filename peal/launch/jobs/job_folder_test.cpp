@@ -166,6 +166,22 @@ TEST(JobFolderTest, TheEndRemovesTheSecret) {
   EXPECT_FALSE(std::filesystem::exists(made.secret_file()));
 }
 
+TEST(JobFolderTest, AnEndOfTheLauncherIsNotReplacedByOneThatComesLater) {
+  const TemporaryFolder directory;
+  const JobFolder folder = make_job_folder(directory.path(), {.job = example_job()});
+  write_if_first(folder, {.exit_code = 1});
+  EXPECT_EQ(read_end(folder)->exit_code, 1);
+  write(folder, JobEnd{.exit_code = 2});
+  write_if_first(folder, {.exit_code = 3});
+  EXPECT_EQ(read_end(folder)->exit_code, 2);
+  EXPECT_EQ(std::ranges::count_if(std::filesystem::directory_iterator(folder.path()),
+                                  [](const auto& entry) {
+                                    return entry.path().filename().string().starts_with("end");
+                                  }),
+            1)
+      << "no unfinished file";
+}
+
 TEST(JobFolderTest, TheFirstRequestToCancelStays) {
   const TemporaryFolder folder;
   const JobFolder made = make_job_folder(folder.path(), {.job = example_job()});

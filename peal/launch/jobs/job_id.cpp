@@ -50,11 +50,18 @@ std::vector<std::string> ids_with_beginning(std::string_view beginning,
   return found;
 }
 
+/// "mnist-7kq2zc"
+bool ends_like_an_id(std::string_view text) {
+  if (text.size() <= kRandomPartLength + 1) return false;
+  const std::string_view end = text.substr(text.size() - kRandomPartLength - 1);
+  return end.front() == '-' && end.find_first_not_of(kRandomLetters, 1) == std::string_view::npos;
+}
+
 /// The ids of jobs whose name is `name`, else of those whose name begins with it.
 std::vector<std::string> ids_with_name(std::string_view name, std::span<const std::string> ids) {
-  // A text that can be an id may be a misspelt one. A text without letters is not a name.
+  // A text that looks like an id may be a misspelt one. A text without letters is not a name.
   const auto is_readable = [](char c) { return is_letter(lower(c)) || is_digit(c); };
-  if (is_job_id(name) || std::ranges::none_of(name, is_readable)) return {};
+  if (ends_like_an_id(name) || std::ranges::none_of(name, is_readable)) return {};
   const std::string part = readable_part(name, kLongestJobId - kRandomPartLength - 1);
   std::vector<std::string> found = ids_with_beginning(part + "-", ids);
   std::erase_if(found, [&](const std::string& id) {

@@ -76,6 +76,11 @@ TEST(JobIdTest, TheNameAsGivenFindsTheJob) {
   EXPECT_THAT(usage_error_of([&] { find_job_id("mnist_2", ids); }), HasSubstr("there is no job"));
 }
 
+TEST(JobIdTest, ANameThatIsItselfAsLongAsAnIdFindsTheJob) {
+  const std::string name = "a-name-of-thirty-letters-xxxx";
+  EXPECT_EQ(find_job_id(name, {{make_job_id(name, "22zz22")}}), make_job_id(name, "22zz22"));
+}
+
 TEST(JobIdTest, AWrongIdIsNotTakenForAName) {
   const std::vector<std::string> ids = {make_job_id("a-name-of-more-than-25-letters", "22zz22"),
                                         "job-99zz99"};

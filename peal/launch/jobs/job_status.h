@@ -30,11 +30,12 @@ inline constexpr auto kStateIsOld = std::chrono::seconds(60);
 /// | records | state |
 /// |---|---|
 /// | an end | as recorded |
-/// | the launcher is gone (without a state: of a job without an engine) | failed: "its launcher
-/// (pid 12 on node1) is gone"; cancelled, if asked | | a state of a launcher that is not visible,
-/// older than kStateIsOld | unknown | | a state | as recorded; cancelling, if asked | | no state,
-/// but a process that must write the state | queued; cancelling, if asked | | neither, or this
-/// process is gone and the job has an engine | unknown: only the engine knows |
+/// | the launcher is gone (*) | failed, with its process; cancelled, if asked |
+/// | a state older than kStateIsOld, of a launcher that is not visible | unknown |
+/// | a state | as recorded; cancelling, if asked |
+/// | no state, but a process that must write the state | queued; cancelling, if asked |
+/// | neither, or this process is gone and the job has an engine | unknown |
+/// (*) Without a state: only of a job without an engine.
 JobStatus status_of(const JobRecords& records, WallTime now);
 
 /// Reads the records in an order that allows no wrong conclusion: a launcher that has just written

@@ -11,6 +11,7 @@
 
 #include "peal/base/secret.h"
 #include "peal/launch/job/job.h"
+#include "peal/launch/job_label.h"
 
 namespace peal::launch::kubernetes {
 
@@ -20,7 +21,6 @@ using Json = nlohmann::ordered_json;
 inline constexpr std::uint16_t kMasterPort = 29500;
 
 /// Labels and annotations of all objects of a job. The status is read from them.
-inline constexpr const char* kJobLabel = "peal.job";    // job_name(id)
 inline constexpr const char* kRoleLabel = "peal.role";  // the role's part of the name
 inline constexpr const char* kIdAnnotation = "peal.id";
 inline constexpr const char* kRoleAnnotation = "peal.role";

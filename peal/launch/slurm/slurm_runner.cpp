@@ -32,6 +32,7 @@ class SlurmRunner final : public Runner {
   JobStatus status(const std::string& id) override;
   void logs(const std::string& id, const LogQuery& query, const LogSink& sink) override;
   CancelResult cancel(const std::string& id) override;
+  bool remove_remains(const std::string& /*id*/) override { return false; }
 
  private:
   jobs::JobFolder find(const std::string& id) const {
@@ -43,22 +44,21 @@ class SlurmRunner final : public Runner {
 };
 
 /// Slurm forgets the job soon, and then only the record tells why it has ended. A launcher that
-/// Slurm has killed has left no record. In other cases, a record that is not there may still come:
-/// shared folders show new files late.
+/// Slurm has killed has left no record.
 void keep_the_end(const jobs::JobFolder& folder,
                   const jobs::JobRecords& records,
                   const SlurmJob& job,
                   const JobStatus& status) {
-  const bool is_known = is_final(job.state) && (records.end || is_ended_by_slurm(job.state));
-  const bool is_kept = records.end && is_final(records.end->engine_state);
-  if (!is_known || is_kept) return;
+  const auto known = end_of_this_start(records, job);
+  const bool is_kept = known && is_final(known->engine_state);
+  if (!is_final(job.state) || is_kept) return;
   jobs::JobEnd whole = jobs::end_of(status, jobs::wall_time_now());
-  if (records.end) {
-    whole.ended_at = records.end->ended_at;
-    whole.attempts = records.end->attempts;
+  if (known) {
+    whole.ended_at = known->ended_at;
+    whole.attempts = known->attempts;
   }
   whole.requeues = job.requeues;
-  write(folder, whole);
+  records.end ? write(folder, whole) : write_if_first(folder, whole);
 }
 
 JobStatus without_an_answer(const jobs::JobRecords& records, const Error& error) {

@@ -1,5 +1,7 @@
 #include "peal/launch/slurm/slurm_state.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
 
@@ -8,13 +10,14 @@
 #include "peal/base/parse_number.h"
 #include "peal/base/printable.h"
 #include "peal/base/split.h"
-#include "peal/rendezvous/nodelist.h"
+#include "peal/launch/allocation_end.h"
+#include "peal/launch/lost_batch_host.h"
+#include "peal/launch/process_end.h"
 
 namespace peal::launch::slurm {
 namespace {
 
 constexpr int kTimedOut = 124;  // as in job_launcher.h
-constexpr int kSignalBase = 128;
 
 /// An end that Slurm has decided.
 struct EngineEnd {
@@ -56,25 +59,6 @@ std::optional<int> read_exit_code(std::string_view text) {
   return *signal > 0 ? kSignalBase + *signal : *code;
 }
 
-/// The value of the first "name=value". Text of the user comes after these names in the line.
-std::string value(std::string_view line, std::string_view name) {
-  for (const std::string_view word : split(line, ' ')) {
-    if (word.starts_with(name) && word.substr(name.size()).starts_with('=')) {
-      return std::string(word.substr(name.size() + 1));
-    }
-  }
-  return "";
-}
-
-/// The node of the batch script, if it is not a node of the job any more.
-std::string lost_host(std::string_view line) {
-  std::string host = value(line, "BatchHost");
-  const std::string nodes = value(line, "NodeList");
-  if (host.empty() || nodes.empty() || value(line, "JobState") != "RUNNING") return "";
-  const auto all = rendezvous::all_hosts(nodes);
-  return std::ranges::find(all, host) == all.end() ? host : "";
-}
-
 std::string asked(const jobs::CancelRequest& request) {
   return fmt::format("{} has cancelled it on {}", printable(request.user), printable(request.host));
 }
@@ -83,6 +67,18 @@ void end_nodes(JobStatus& status) {
   for (NodeStatus& node : status.nodes) {
     if (has_ended(node.state)) continue;
     node.state = status.state;
+    node.reason = "it ended with the job";
+  }
+}
+
+/// A cancelled job has no failed nodes: a signal has ended its ranks.
+void cancel_nodes(JobStatus& status) {
+  constexpr int kTerminated = kSignalBase + SIGTERM;
+  constexpr int kKilled = kSignalBase + SIGKILL;
+  for (NodeStatus& node : status.nodes) {
+    const bool is_signalled = node.exit_code == kTerminated || node.exit_code == kKilled;
+    if (node.state != JobState::kFailed || !is_signalled) continue;
+    node.state = JobState::kCancelled;
     node.reason = "it ended with the job";
   }
 }
@@ -99,6 +95,9 @@ JobStatus ended_by_slurm(const EngineEnd& end,
   status.first_failure.clear();
   if (end.cause == EndCause::kCancelled) {
     if (records.cancel) status.reason = asked(*records.cancel);
+    status.failed_rank.reset();
+    status.last_lines.clear();
+    cancel_nodes(status);
   } else if (end.cause == EndCause::kTimeLimit) {
     status.exit_code = kTimedOut;
   } else {
@@ -146,14 +145,17 @@ std::string reason_text(const std::string& reason) {
 }
 
 /// With --no-kill, Slurm does not end a job of several nodes that loses the node of its launcher.
-/// The job has not ended: a user must still decide about its nodes.
+/// Until an agent starts it again, or the user decides, it has not ended.
 JobStatus without_its_launcher(const SlurmJob& job,
                                const jobs::JobRecords& records,
                                JobStatus status) {
   status.state = JobState::kUnknown;
   status.reason = fmt::format(
-      "Slurm has lost {}, on which the launcher ran, and keeps the other nodes for the job: start "
-      "it again with `scontrol requeue {}`, or free the nodes with `peal cancel {}`",
+      "Slurm has lost {}, on which the launcher ran, and keeps the other nodes for the job; an "
+      "agent "
+      "on one of them starts it again. If it stays so, use `scontrol requeue {}`, or free the "
+      "nodes "
+      "with `peal cancel {}`",
       printable(job.lost_host),
       printable(records.submission.engine_id),
       records.submission.id);
@@ -199,13 +201,6 @@ bool may_change(const SlurmJob& job, const jobs::JobRecords& records) {
          (cause == EndCause::kCancelled && !records.cancel);
 }
 
-/// Without the end of an earlier start of the job. The launcher removes that end only when it
-/// starts again.
-jobs::JobRecords of_this_start(jobs::JobRecords records, const SlurmJob& job) {
-  if (records.end && records.end->requeues < job.requeues) records.end.reset();
-  return records;
-}
-
 /// Not of the launcher of an earlier start of the same job, before a requeue.
 bool has_present_state(const jobs::JobRecords& records) {
   return records.state && records.launcher != jobs::Liveness::kGone;
@@ -216,14 +211,13 @@ bool has_present_state(const jobs::JobRecords& records) {
 std::vector<SlurmJob> read_scontrol(std::string_view text) {
   std::vector<SlurmJob> jobs;
   for (const std::string_view line : split(text, '\n')) {
-    SlurmJob job{.name = value(line, "JobName"),
-                 .state = value(line, "JobState"),
-                 .reason = value(line, "Reason"),
-                 .exit_code = read_exit_code(value(line, "ExitCode")),
-                 .requeues = try_parse_number<int>(value(line, "Restarts")).value_or(0)};
-    const std::string preempted_at = value(line, "PreemptTime");
-    job.lost_host = lost_host(line);
-    job.is_preempted = !preempted_at.empty() && preempted_at != "None";
+    SlurmJob job{.name = slurm_field(line, "JobName"),
+                 .state = slurm_field(line, "JobState"),
+                 .reason = slurm_field(line, "Reason"),
+                 .exit_code = read_exit_code(slurm_field(line, "ExitCode")),
+                 .requeues = try_parse_number<int>(slurm_field(line, "Restarts")).value_or(0)};
+    job.lost_host = lost_batch_host(line);
+    job.is_preempted = has_preempt_time(line);
     if (job.reason == "None") job.reason.clear();
     if (!job.state.empty()) jobs.push_back(std::move(job));
   }
@@ -251,10 +245,14 @@ std::optional<SlurmJob> decisive(const std::vector<SlurmJob>& components) {
   return ended == components.end() ? components.front() : *ended;
 }
 
-bool is_ended_by_slurm(std::string_view state) { return engine_end(state) != nullptr; }
-
 bool is_final(std::string_view state) {
-  return is_one_of(state, {"COMPLETED", "FAILED"}) || is_ended_by_slurm(state);
+  return is_one_of(state, {"COMPLETED", "FAILED"}) || engine_end(state) != nullptr;
+}
+
+std::optional<jobs::JobEnd> end_of_this_start(const jobs::JobRecords& records,
+                                              const SlurmJob& job) {
+  const bool is_earlier = records.end && records.end->requeues < job.requeues;
+  return is_earlier ? std::nullopt : records.end;
 }
 
 JobStatus status_of(const jobs::JobRecords& all,
@@ -265,7 +263,8 @@ JobStatus status_of(const jobs::JobRecords& all,
     return all.end || is_being_submitted(all) ? status : forgotten(all, std::move(status));
   }
   const SlurmJob& job = *known;
-  const jobs::JobRecords records = of_this_start(all, job);
+  jobs::JobRecords records = all;
+  records.end = end_of_this_start(all, job);
   JobStatus status = jobs::status_of(records, now);
   status.engine_state = job.state;
   if (const EngineEnd* end = engine_end(job.state)) {

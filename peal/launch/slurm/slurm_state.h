@@ -33,11 +33,13 @@ std::vector<SlurmJob> read_sacct(std::string_view text);
 /// for an empty list.
 std::optional<SlurmJob> decisive(const std::vector<SlurmJob>& components);
 
-/// Whether Slurm has decided that the job has ended: TIMEOUT, PREEMPTED and others.
-bool is_ended_by_slurm(std::string_view state);
 /// Whether the job has ended for Slurm: also COMPLETED and FAILED. After COMPLETING, it may wait in
 /// the queue again.
 bool is_final(std::string_view state);
+
+/// The recorded end, unless it is of an earlier start of the job, before a requeue. The launcher
+/// removes that one only when it starts again.
+std::optional<jobs::JobEnd> end_of_this_start(const jobs::JobRecords& records, const SlurmJob& job);
 
 /// An end that was recorded before the last requeue does not count. The first row that applies:
 /// | Slurm | records | state |

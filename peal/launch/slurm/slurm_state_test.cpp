@@ -64,16 +64,6 @@ TEST(SlurmState, ReadsWhatScontrolWritesForEachComponent) {
   EXPECT_TRUE(read_scontrol("").empty());
 }
 
-TEST(SlurmState, ARunningJobWithoutTheNodeOfItsBatchScriptHasLostIt) {
-  const auto lost_host = [](const std::string& line) { return read_scontrol(line)[0].lost_host; };
-  EXPECT_EQ(lost_host("JobState=RUNNING ReqNodeList=(null) NodeList=node[2-3] BatchHost=node1"),
-            "node1");
-  EXPECT_EQ(lost_host("JobState=RUNNING NodeList=node[1,3] BatchHost=node1"), "");
-  EXPECT_EQ(lost_host("JobState=RUNNING NodeList=node2"), "") << "another component";
-  EXPECT_EQ(lost_host("JobState=PENDING NodeList= BatchHost=node1"), "");
-  EXPECT_EQ(lost_host("JobState=COMPLETED NodeList=node2 BatchHost=node1"), "");
-}
-
 TEST(SlurmState, AJobWhoseLauncherHasLostItsNodeSaysWhatToDo) {
   JobRecords given = running();
   given.submission.engine_id = "12";
@@ -154,6 +144,19 @@ TEST(SlurmState, ACancelledJobNamesTheUserThatHasAsked) {
   EXPECT_EQ(status(cancelled(records()), "FAILED", {.exit_code = 143}).state, JobState::kCancelled);
 }
 
+TEST(SlurmState, ACancelledJobHasNoFailedNodes) {
+  JobRecords given = failed();
+  given.end->cause = EndCause::kCancelled;
+  given.end->nodes.front().exit_code = 143;
+  given.end->failed_rank = 0;
+  const JobStatus ended = status(given, "CANCELLED");
+  EXPECT_EQ(ended.nodes.front().state, JobState::kCancelled);
+  EXPECT_EQ(ended.nodes.front().reason, "it ended with the job");
+  EXPECT_FALSE(ended.failed_rank.has_value());
+  given.end->nodes.front().exit_code = 9;
+  EXPECT_EQ(status(given, "CANCELLED").nodes.front().state, JobState::kFailed) << "by itself";
+}
+
 TEST(SlurmState, ALauncherWithoutAResultIsAFailure) {
   const JobStatus silent = status(records(), "FAILED", {.exit_code = 127});
   EXPECT_EQ(silent.state, JobState::kFailed);
@@ -203,6 +206,7 @@ TEST(SlurmState, AnEndBeforeARequeueIsNotTheEndOfTheJob) {
   EXPECT_EQ(status(earlier, "COMPLETING", again).state, JobState::kPreparing);
   EXPECT_EQ(status(earlier, "PENDING", again).state, JobState::kQueued);
   EXPECT_EQ(status(earlier, "RUNNING", again).state, JobState::kPreparing) << "not removed yet";
+  EXPECT_FALSE(end_of_this_start(earlier, again).has_value());
   earlier.end->requeues = 1;
   EXPECT_EQ(status(earlier, "COMPLETING", again).state, JobState::kSucceeded);
 }
@@ -223,7 +227,6 @@ TEST(SlurmState, OnlyAJobThatSlurmNoLongerChangesHasAFinalState) {
   for (const char* state : {"COMPLETING", "RUNNING", "PENDING", ""}) {
     EXPECT_FALSE(is_final(state)) << state;
   }
-  EXPECT_FALSE(is_ended_by_slurm("FAILED"));
 }
 
 TEST(SlurmState, AJobWhoseLauncherSlurmHasEndedMayStartAgain) {

@@ -12,9 +12,11 @@
 #include <fmt/format.h>
 
 #include "peal/base/error.h"
+#include "peal/config/environment.h"
 #include "peal/launch/agents/agent_guard.h"
 #include "peal/launch/agents/machine_variables.h"
 #include "peal/launch/agents/run_on_hosts.h"
+#include "peal/launch/allocation_end.h"
 #include "peal/launch/attempt_loop.h"
 #include "peal/launch/containers/engine_client.h"
 #include "peal/launch/flights.h"
@@ -73,10 +75,13 @@ class JobLauncher final : public AttemptedJob {
 
   AttemptEnd run(const BeginAttempt& attempt, int number) override;
   void tell(const std::string& sentence) override;
+  void give_up(const std::string& sentence) override;
+  void interrupted(int signal, const std::string& sentence) override;
   void wait(const std::string& sentence) override;
   void restart(const std::string& sentence) override;
   void preempted(const std::string& sentence) override;
   int look() override;
+  bool is_preempted() override;
 
  private:
   ProcessPlan plan(std::span<const HostSlots> hosts, const MasterAddress& master) const;
@@ -84,7 +89,7 @@ class JobLauncher final : public AttemptedJob {
   AttemptRules rules() const;
   std::optional<Timeout> time_left() const;
   agents::AgentsOptions agents_options(const std::string& id) const;
-  int connect(agents::Agents& agents, const ProcessPlan& planned, int number);
+  AttemptEnd connect(agents::Agents& agents, const ProcessPlan& planned, int number);
   AttemptEnd refuse(const agents::Refusal& refusal, int number);
   void say_about(const agents::AgentHost& host) const;
   AttemptEnd start(const BeginAttempt& attempt,
@@ -98,6 +103,7 @@ class JobLauncher final : public AttemptedJob {
                     const LaunchOptions& options);
   void finish(int exit_code);
 
+  SignalReader signals_;  // before the record shows the job, and until it shows the end
   const jobs::JobFolder folder_;
   const jobs::Submission submission_;
   const Job job_;
@@ -145,11 +151,13 @@ int JobLauncher::run_to_the_end() {
         std::move(state),
         rules(),
         [this](std::span<const HostSlots> hosts) { return room_for(hosts); },
-        *this);
+        *this,
+        signals_);
   } catch (const Error& error) {
     end_ = {.cause = EndCause::kEngine, .first_failure = error.what()};
   }
   finish(exit_code);
+  signals_.take_end();  // the job has its end
   return exit_code;
 }
 
@@ -182,8 +190,14 @@ int JobLauncher::look() {
   return left && left->count() == 0 ? kTimedOut : 0;
 }
 
-void JobLauncher::tell(const std::string& sentence) {
-  say(fmt::format("peal: {}\n", sentence));
+bool JobLauncher::is_preempted() {
+  return submission_.runner == "slurm" && launch::is_preempted(process_environment());
+}
+
+void JobLauncher::tell(const std::string& sentence) { say(fmt::format("peal: {}\n", sentence)); }
+
+void JobLauncher::give_up(const std::string& sentence) {
+  tell(sentence);
   if (end_.first_failure.empty()) {
     end_.cause = EndCause::kNotStarted;
     end_.first_failure = sentence;
@@ -192,18 +206,24 @@ void JobLauncher::tell(const std::string& sentence) {
   }
 }
 
+void JobLauncher::interrupted(int signal, const std::string& sentence) {
+  tell(sentence);
+  end_ = {.cause = EndCause::kCancelled,
+          .first_failure = fmt::format("its launcher was ended by {}", signal_name(signal))};
+}
+
 void JobLauncher::wait(const std::string& sentence) {
-  say(fmt::format("peal: {}\n", sentence));
+  tell(sentence);
   record_.wait(sentence);
 }
 
 void JobLauncher::restart(const std::string& sentence) {
-  say(fmt::format("peal: {}\n", sentence));
+  tell(sentence);
   record_.restart(end_.first_failure, sentence);
 }
 
 void JobLauncher::preempted(const std::string& sentence) {
-  say(fmt::format("peal: {}\n", sentence));
+  tell(sentence);
   record_.wait(sentence);
   const std::string own = end_.first_failure.empty() ? "" : ". " + end_.first_failure;
   end_.cause = EndCause::kPreempted;
@@ -233,29 +253,24 @@ AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int restarts) {
   const int number = first_attempt_ + restarts;
   const ProcessPlan planned = plan(attempt.hosts, {});
   const NewJobContext made = make_job_context();
-  agents::Agents agents(agents_options(made.job.id));
-  if (const int code = connect(agents, planned, number); code != 0) {
-    end_ = {};  // of the attempt before
-    return {.exit_code = code, .may_be_preempted = code == kSignalBase + SIGTERM};
-  }
+  agents::Agents agents(agents_options(made.job.id), signals_);
+  const AttemptEnd end = connect(agents, planned, number);
+  if (end.signal != 0 || end.exit_code != 0) return end;
   if (const auto refusal = refusal_of(agents)) return refuse(*refusal, number);
   return start(attempt, number, made, agents);
 }
 
-/// Returns the exit code if the job must end; 0: all hosts have answered.
-int JobLauncher::connect(agents::Agents& agents, const ProcessPlan& planned, int number) {
-  SignalReader signals;  // before others can see the attempt, so that they may end it
+/// Returns the signal or the exit code if the job must end; both are 0 if all hosts have answered.
+AttemptEnd JobLauncher::connect(agents::Agents& agents, const ProcessPlan& planned, int number) {
   record_.begin(number, planned);
   for (const std::string& host : hosts_of(planned)) agents.add(host, needs_on(host, planned));
-  int code = 0;
+  AttemptEnd end;
   agents.await_all([&] {
-    while (const auto taken = signals.try_next()) {
-      if (ends_a_launch(taken->signal)) code = kSignalBase + taken->signal;
-    }
-    if (code == 0) code = look();
-    return code != 0;
+    end.signal = signals_.take_end();
+    if (end.signal == 0) end.exit_code = look();
+    return end.signal != 0 || end.exit_code != 0;
   });
-  return code;
+  return end;
 }
 
 AttemptEnd JobLauncher::refuse(const agents::Refusal& refusal, int number) {
@@ -313,9 +328,8 @@ AttemptEnd JobLauncher::start(const BeginAttempt& attempt,
       ranks,
       target_of(STDOUT_FILENO),
       target_of(STDERR_FILENO),
-      [&](const sigset_t& /*mask*/) {
-        return std::make_unique<agents::AgentGuard>(agents, Starts::kAtOnce);
-      },
+      signals_,
+      [&] { return std::make_unique<agents::AgentGuard>(agents, Starts::kAtOnce); },
       {.folder = flights.folder(), .job = made.job.id},
       &record_);
   if (!all_went_well(result)) {
@@ -369,11 +383,6 @@ void JobLauncher::finish(int exit_code) {
         .reason = fmt::format("it ran longer than max_run_time, {} s", job_.max_run_time->count()),
         .exit_code = exit_code,
         .cause = EndCause::kTimeLimit};
-  }
-  if (end_.state == JobState::kFailed && end_.first_failure.empty()) {
-    end_.cause = EndCause::kCancelled;
-    end_.first_failure =
-        fmt::format("its launcher was ended by {}", signal_name(exit_code - kSignalBase));
   }
   if (submission_.runner == "slurm") end_.requeues = requeues();
   record_.finish(end_);

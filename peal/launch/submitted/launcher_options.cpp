@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/bracketed.h"
+
 namespace peal::launch::submitted {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr std::string_view kHosts = "--hosts=";
 constexpr std::string_view kPealPath = "--peal-path=";
 
 std::string text_of(const HostSlots& host) {
-  return fmt::format("{}:{}", before_colon(host.name), host.slots);
+  return fmt::format("{}:{}", bracketed(host.name), host.slots);
 }
 
 }  // namespace
