@@ -292,10 +292,11 @@ class Ends(ContainerJobs):
         self.assertEqual(self.status(self.newest())["cause"], "not_started")
 
     def test_the_cause_of_a_rank_beyond_its_memory_is_out_of_memory(self):
-        run = self.stream({"roles": [role("python3", "-c", "print(len(bytearray(10**9)))", image=IMAGE,
-                                          resources={"memory": "64M"})]})
-        self.assertEqual(run.returncode, 137, run.stderr)
-        self.assertEqual(self.status(self.newest())["cause"], "out_of_memory")
+        for to in ("--to", "local"), TO_SSH:
+            run = self.stream({"roles": [role("python3", "-c", "print(len(bytearray(10**9)))", image=IMAGE,
+                                              resources={"memory": "64M"})]}, to=to)
+            self.assertEqual(run.returncode, 137, run.stderr)
+            self.assertEqual(self.status(self.newest())["cause"], "out_of_memory")
 
     def test_a_program_that_prints_the_sentences_about_ends_cannot_pretend_an_end(self):
         for sentence, end, code, cause in (
