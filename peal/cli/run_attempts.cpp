@@ -15,7 +15,6 @@
 #include "peal/launch/attempt_loop.h"
 #include "peal/launch/command.h"
 #include "peal/launch/containers/container_command.h"
-#include "peal/launch/containers/container_ends.h"
 #include "peal/launch/containers/engine_client.h"
 #include "peal/launch/cores.h"
 #include "peal/launch/dump_place.h"
@@ -178,7 +177,6 @@ launch::AttemptEnd RunJob::report(launch::LaunchReport& report,
                                   const launch::LaunchOptions& options) const {
   report.post_mortem = launch::examine(report, flights.place(), job, options);
   say(tell_faults(given_, report.ends));
-  launch::containers::take_sentences(report.ends);
   say(launch::describe(report));
   return launch::end_of(report);
 }

@@ -15,6 +15,27 @@
 
 namespace peal::launch {
 
+/// Whether the container of a rank has started.
+enum class ContainerStart : std::int32_t {
+  kDone,         // or the rank has no container
+  kFailed,       // the next attempt would fail, too
+  kInterrupted,  // the engine's command was killed
+};
+
+/// What the wait status of a process does not tell.
+struct EndDetail {
+  std::int32_t out_of_memory = 0;  // 1 if the kernel killed it because memory ran out
+  ContainerStart container_start = ContainerStart::kDone;
+  std::int64_t memory_limit =
+      0;  // of out_of_memory: the bytes that its cgroup may use; 0: no limit
+  friend bool operator==(const EndDetail&, const EndDetail&) = default;
+};
+
+/// The variable of a process with RankCommand::after_end: the number of a pipe end. The process may
+/// write one EndDetail there. It must not pass the pipe on to the program of the user, which could
+/// otherwise pretend another end.
+inline constexpr const char* kEndPipeVariable = "PEAL_END_PIPE";
+
 /// From the guard to the launcher.
 struct GuardEvent {
   enum class Kind : std::int32_t {
@@ -29,8 +50,7 @@ struct GuardEvent {
   Rank rank = -1;
   pid_t pid = 0;
   std::int32_t value = 0;
-  std::int32_t out_of_memory = 0;  // kEnded: 1 if the kernel killed it because memory ran out
-  std::int64_t memory_limit = 0;   // then: the bytes that its cgroup may use; 0: no limit
+  EndDetail detail{};  // kEnded
 };
 
 /// Which processes have received a signal already.

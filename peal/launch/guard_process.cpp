@@ -39,6 +39,12 @@ constexpr int kMostRestarts = 3;
 
 std::string flag_name(Rank rank) { return fmt::format("rank-{}", rank); }
 
+/// If the process has written a detail, this replaces what the guard knows.
+void take_detail(const Fd& pipe, EndDetail& detail) {
+  EndDetail written;
+  if (pipe && ::read(pipe.get(), &written, sizeof written) == sizeof written) detail = written;
+}
+
 }  // namespace
 
 std::string stop_flags_prefix() { return fmt::format("peal-stop-{}.", ::geteuid()); }
@@ -116,8 +122,20 @@ bool GuardProcess::start(RankCommand command, Placement placement, const RankFun
   const Rank rank = command.rank;
   Started started{.stop_flag = std::move(stop_flag)};
   int error = 0;
-  if (!command.after_end.empty()) error = start_after_end_of({command}, &started);
+  std::optional<Pipe> end_pipe;
+  if (!command.after_end.empty()) {
+    error = start_after_end_of({command}, &started);
+    end_pipe = try_make_pipe();
+    if (error == 0 && !end_pipe) error = errno;
+  }
   if (error == 0) {
+    if (end_pipe) {
+      placement.inherited = end_pipe->writer.get();
+      command.environment[kEndPipeVariable] = fmt::format("{}", placement.inherited);
+      started.end_detail = std::move(end_pipe->reader);
+      ::fcntl(
+          started.end_detail.get(), F_SETFL, O_NONBLOCK);  // another process may have the writer
+    }
     const StartedProcess process = start_process(command, placement, function);
     error = process.error;
     started.pid = process.pid;
@@ -190,7 +208,9 @@ void GuardProcess::reap() {
         std::ranges::find_if(ranks_, [&](const auto& entry) { return entry.second.pid == pid; });
     if (rank == ranks_.end()) continue;  // a process that a rank has left
     remove_stop_flag(rank->first);
-    tell(describe_end(rank->first, pid, status));
+    GuardEvent end = describe_end(rank->first, pid, status);
+    take_detail(rank->second.end_detail, end.detail);
+    tell(end);
     // While other ranks run, leftover processes of this rank end with its process group.
     if (waits_for_ranks()) ::kill(-pid, SIGTERM);
     ranks_.erase(rank);
@@ -206,8 +226,8 @@ GuardEvent GuardProcess::describe_end(Rank rank, pid_t pid, int status) {
   if (!is_killed || !memory_kills_ || Clock::now() >= deadline_) return event;
   if (memory_kills().value_or(0) <= *memory_kills_) return event;
   ++*memory_kills_;
-  event.out_of_memory = 1;
-  event.memory_limit = memory_limit().value_or(Bytes(0)).value;
+  event.detail.out_of_memory = 1;
+  event.detail.memory_limit = memory_limit().value_or(Bytes(0)).value;
   return event;
 }
 

@@ -62,6 +62,7 @@ class GuardProcess final {
     std::optional<StopFlag> stop_flag{};
     Fd running{};  // to the stdin of its command after_end; closed after the end of the rank
     pid_t after_end = -1;  // the process of this command
+    Fd end_detail{};       // kEndPipeVariable: the other end
   };
   /// A process of RankCommand::after_end.
   struct AfterEnd {

@@ -171,6 +171,18 @@ TEST_F(GuardProcessTest, ACommandAfterTheEndThatIsAlwaysKilledDoesNotKeepTheGuar
   EXPECT_FALSE(file.take());
 }
 
+TEST_F(GuardProcessTest, TheEventOfTheEndHasTheDetailThatTheProcessWroteToItsPipe) {
+  const MadeFile file("end_detail");
+  const auto detail_of = [&](const std::string& script) {
+    const auto events = run({file.rank(script)});
+    const auto end = std::ranges::find(events, Kind::kEnded, &GuardEvent::kind);
+    return end == events.end() ? EndDetail{.memory_limit = -1} : end->detail;
+  };
+  EXPECT_EQ(detail_of("printf '\\0\\0\\0\\0\\1\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' "
+                      ">/proc/self/fd/$PEAL_END_PIPE"),
+            EndDetail{.container_start = ContainerStart::kFailed});
+}
+
 TEST_F(GuardProcessTest, AWarningSetsTheFlagsOfAllRanksAndSendsNoSignal) {
   order({.kind = GuardOrder::Kind::kWarn});
   const std::string wait =

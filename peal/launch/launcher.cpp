@@ -236,7 +236,8 @@ void Launch::rank_ended(const GuardEvent& event) {
   ProcessEnd end{event.rank, event.pid, event.value, now - start_};
   end.ended_by = supervisor_.ender_of(end.status, now);
   end.was_stopped = stopped_ranks_.contains(end.rank);
-  end.out_of_memory = out_of_memory(event);
+  end.out_of_memory = out_of_memory(event.detail);
+  end.container_start = event.detail.container_start;
   add(std::move(end));
 }
 

@@ -65,10 +65,10 @@ bool failed_by_itself(const ProcessEnd& end) {
   return end.ended_by == EndedBy::kItself && failed(end.status);
 }
 
-std::optional<OutOfMemory> out_of_memory(const GuardEvent& event) {
-  if (event.out_of_memory == 0) return std::nullopt;
+std::optional<OutOfMemory> out_of_memory(const EndDetail& detail) {
+  if (detail.out_of_memory == 0) return std::nullopt;
   OutOfMemory memory;
-  if (event.memory_limit > 0) memory.limit = Bytes(event.memory_limit);
+  if (detail.memory_limit > 0) memory.limit = Bytes(detail.memory_limit);
   return memory;
 }
 

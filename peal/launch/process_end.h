@@ -28,13 +28,6 @@ struct OutOfMemory {
   friend bool operator==(const OutOfMemory&, const OutOfMemory&) = default;
 };
 
-/// Whether the container of a rank has started.
-enum class ContainerStart : unsigned char {
-  kDone,         // or the rank has no container
-  kFailed,       // the next attempt would fail, too
-  kInterrupted,  // the engine's command was killed
-};
-
 /// How the process of a rank ended.
 struct ProcessEnd {
   Rank rank = 0;
@@ -55,7 +48,7 @@ struct ProcessEnd {
 inline constexpr int kSignalBase = 128;
 
 /// As a guard has reported it.
-std::optional<OutOfMemory> out_of_memory(const GuardEvent& event);
+std::optional<OutOfMemory> out_of_memory(const EndDetail& detail);
 
 /// Whether the wait status is anything but exit(0).
 bool failed(int status);

@@ -26,6 +26,7 @@ struct RankCommand {
   /// its path, and its arguments. The command starts before the process, in the same environment,
   /// and must wait for the end of its stdin, which is the end of the process. So it also runs if
   /// the guard is killed. If the command is killed, the guard starts it again, up to three times.
+  /// The process can then tell the guard more about its end (kEndPipeVariable).
   /// Empty: nothing runs.
   std::vector<std::string> after_end = {};
   friend bool operator==(const RankCommand&, const RankCommand&) = default;

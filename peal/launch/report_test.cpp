@@ -290,10 +290,9 @@ TEST(ReportTest, OutOfMemoryIsNamedWithTheLimit) {
 }
 
 TEST(ReportTest, AnEventOfAGuardTellsWhetherMemoryRanOut) {
-  EXPECT_EQ(out_of_memory(GuardEvent{}), std::nullopt);
-  EXPECT_EQ(out_of_memory(GuardEvent{.out_of_memory = 1}), OutOfMemory{});
-  EXPECT_EQ(out_of_memory(GuardEvent{.out_of_memory = 1, .memory_limit = 5}),
-            OutOfMemory{Bytes(5)});
+  EXPECT_EQ(out_of_memory(EndDetail{}), std::nullopt);
+  EXPECT_EQ(out_of_memory(EndDetail{.out_of_memory = 1}), OutOfMemory{});
+  EXPECT_EQ(out_of_memory(EndDetail{.out_of_memory = 1, .memory_limit = 5}), OutOfMemory{Bytes(5)});
 }
 
 TEST(ReportTest, ASignalToTheLauncherIsNotAFailureOfARank) {

@@ -1,5 +1,6 @@
 #include "peal/launch/start_process.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -65,6 +66,7 @@ int place_descriptors(const Placement& placement) {
   for (int to = 0; to < 3; ++to) {
     if (::dup2(from[static_cast<std::size_t>(to)], to) < 0) return errno;
   }
+  if (placement.inherited >= 0 && ::fcntl(placement.inherited, F_SETFD, 0) != 0) return errno;
   return 0;
 }
 

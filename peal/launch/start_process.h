@@ -23,6 +23,7 @@ struct Placement {
   pid_t group = 0;               // the process group to join; 0: a new one
   sigset_t mask{};               // the signal mask of the rank
   int parent_death = SIGKILL;    // the signal to the rank when its parent ends; 0: none
+  int inherited = -1;            // one more descriptor that the program inherits; -1: none
   std::vector<int> closed = {};  // closed before a function runs; a program closes them by exec
 };
 

@@ -52,7 +52,8 @@ class TestOfContainers(unittest.TestCase):
         return run.stdout
 
     def peal(self, *arguments, image=IMAGE, **options):
-        return self.hosts.run([PEAL, "run", "--image", image, *arguments], stdout=subprocess.PIPE,
+        """In a folder of the test, because the conmon of podman 4.3 leaves a file `oom` where podman was started."""
+        return self.hosts.run([PEAL, "run", "--image", image, *arguments], cwd=self.hosts.folder, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, **options)
 
     def start(self, *arguments, **options):

@@ -292,10 +292,21 @@ class Ends(ContainerJobs):
         self.assertEqual(self.status(self.newest())["cause"], "not_started")
 
     def test_the_cause_of_a_rank_beyond_its_memory_is_out_of_memory(self):
-        run = self.stream({"roles": [role("python3", "-c", "print(len(bytearray(10**9)))", image=IMAGE,
-                                          resources={"memory": "64M"})]})
-        self.assertEqual(run.returncode, 137, run.stderr)
-        self.assertEqual(self.status(self.newest())["cause"], "out_of_memory")
+        for to in ("--to", "local"), TO_SSH:
+            run = self.stream({"roles": [role("python3", "-c", "print(len(bytearray(10**9)))", image=IMAGE,
+                                              resources={"memory": "64M"})]}, to=to)
+            self.assertEqual(run.returncode, 137, run.stderr)
+            self.assertEqual(self.status(self.newest())["cause"], "out_of_memory")
+
+    def test_a_program_that_prints_the_sentences_about_ends_cannot_pretend_an_end(self):
+        for sentence, end, code, cause in (
+                ("the container c did not start: x", "exit 1", 1, "program"),
+                ("the container c did not start, because x", "exit 1", 1, "program"),
+                ("out of memory: the kernel killed a process of this rank", "kill -KILL $$", 137, "signal")):
+            with self.subTest(sentence=sentence):
+                run = self.stream({"roles": [shell(f"echo 'peal: {sentence}' >&2; {end}", image=IMAGE)]})
+                self.assertEqual(run.returncode, code, run.stderr)
+                self.assertEqual(self.status(self.newest())["cause"], cause)
 
     def test_a_killed_rank_without_a_limit_of_memory_has_a_signal_as_the_cause(self):
         run = self.stream({"roles": [shell("kill -KILL $$", image=IMAGE)]})

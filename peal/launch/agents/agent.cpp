@@ -245,7 +245,7 @@ void Agent::leave_end_of(const GuardEvent& event) const {
              .after = now - start_,
              .ended_by = supervisor_.ender_of(event.value, now),
              .was_stopped = stopped_.contains(event.rank),
-             .out_of_memory = out_of_memory(event)});
+             .out_of_memory = out_of_memory(event.detail)});
 }
 
 void Agent::check_launcher(TimePoint now) {

@@ -200,7 +200,9 @@ std::string encode(const GuardEvent& event) {
   ByteWriter writer;
   writer.put_i32(static_cast<std::int32_t>(event.kind)).put_i32(event.rank);
   writer.put_i32(event.pid).put_i32(event.value);
-  writer.put_i32(event.out_of_memory).put_i64(event.memory_limit);
+  writer.put_i32(event.detail.out_of_memory);
+  writer.put_i32(static_cast<std::int32_t>(event.detail.container_start));
+  writer.put_i64(event.detail.memory_limit);
   return std::move(writer).take();
 }
 
@@ -215,8 +217,13 @@ GuardEvent decode_event(std::string_view bytes) {
   event.rank = reader.get_i32();
   event.pid = reader.get_i32();
   event.value = reader.get_i32();
-  event.out_of_memory = reader.get_i32();
-  event.memory_limit = reader.get_i64();
+  event.detail.out_of_memory = reader.get_i32();
+  const auto start = reader.get_i32();
+  if (start < 0 || start > static_cast<std::int32_t>(ContainerStart::kInterrupted)) {
+    throw Error(ErrorKind::kMismatch, fmt::format("unknown start {} of a container", start));
+  }
+  event.detail.container_start = static_cast<ContainerStart>(start);
+  event.detail.memory_limit = reader.get_i64();
   reader.finish();
   return event;
 }

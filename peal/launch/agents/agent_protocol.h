@@ -23,7 +23,7 @@
 namespace peal::launch::agents {
 
 /// The version of the messages: raise it with every change of the messages.
-inline constexpr int kProtocol = 6;
+inline constexpr int kProtocol = 7;
 
 /// The largest payload. A larger one is a mistake, or the peer is another program.
 inline constexpr Bytes kLongestFrame = 256_MiB;

@@ -64,14 +64,14 @@ TEST(AgentProtocolTest, MessagesReadBack) {
   EXPECT_EQ(decode_signal(encode(order)), order);
   const RecordOrder records{.round = 3, .ranks = {1, 4}};
   EXPECT_EQ(decode_record_order(encode(records)), records);
-  const GuardEvent event{GuardEvent::Kind::kEnded, 2, 4711, 256, 1, 1'000'000'000'000};
+  const EndDetail detail{1, ContainerStart::kInterrupted, 1'000'000'000'000};
+  const GuardEvent event{GuardEvent::Kind::kEnded, 2, 4711, 256, detail};
   const GuardEvent decoded = decode_event(encode(event));
   EXPECT_EQ(decoded.kind, event.kind);
   EXPECT_EQ(decoded.rank, event.rank);
   EXPECT_EQ(decoded.pid, event.pid);
   EXPECT_EQ(decoded.value, event.value);
-  EXPECT_EQ(decoded.out_of_memory, event.out_of_memory);
-  EXPECT_EQ(decoded.memory_limit, event.memory_limit);
+  EXPECT_EQ(decoded.detail, detail);
 }
 
 TEST(AgentProtocolTest, ACutOrLongerMessageIsAMismatch) {

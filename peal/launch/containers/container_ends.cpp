@@ -1,22 +1,10 @@
 #include "peal/launch/containers/container_ends.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
-#include <algorithm>
-#include <charconv>
-#include <cstdint>
-
 #include <fmt/format.h>
 
 namespace peal::launch::containers {
 namespace {
 
-constexpr std::string_view kSubject = "the container ";
-constexpr std::string_view kNoStart = " did not start: ";
-constexpr std::string_view kInterrupted = " did not start, because ";
-constexpr std::string_view kMemory = "out of memory";
-constexpr std::string_view kLimit = "; raise the limit of memory of its container, ";
 constexpr std::string_view kMissing = "No such file or directory";
 constexpr int kInitFailed = 1;       // catatonit, and tini for rare reasons
 constexpr int kCannotExecute = 126;  // as a shell, tini and engines
@@ -29,30 +17,7 @@ std::optional<std::string> after(std::string_view line, std::string_view words) 
 }
 
 std::string no_start(std::string_view container) {
-  return fmt::format("{}{}{}", kSubject, container, kNoStart);
-}
-
-/// Only SIGKILL ends a rank whose memory runs out.
-void take_memory(std::string_view line, ProcessEnd& end) {
-  if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGKILL) return;
-  end.out_of_memory.emplace();
-  const auto place = line.find(kLimit);
-  if (place == std::string_view::npos) return;
-  const std::string_view number = line.substr(place + kLimit.size());
-  std::int64_t bytes = 0;
-  std::from_chars(number.data(), number.data() + number.size(), bytes);
-  if (bytes > 0) end.out_of_memory->limit = Bytes(bytes);
-}
-
-void take_sentence(std::string_view line, ProcessEnd& end) {
-  constexpr std::string_view kSpeaker = "peal: ";
-  if (!line.starts_with(kSpeaker)) return;
-  line.remove_prefix(kSpeaker.size());
-  if (line.starts_with(kMemory)) take_memory(line, end);
-  if (!line.starts_with(kSubject)) return;
-  const std::string_view verb = line.substr(std::min(line.find(' ', kSubject.size()), line.size()));
-  if (verb.starts_with(kNoStart)) end.container_start = ContainerStart::kFailed;
-  if (verb.starts_with(kInterrupted)) end.container_start = ContainerStart::kInterrupted;
+  return fmt::format("the container {} did not start: ", container);
 }
 
 }  // namespace
@@ -122,25 +87,19 @@ std::string hint_about_gpus(bool has_driver, std::string_view last_line) {
 }
 
 std::string text_of_interrupted_start(std::string_view container, int exit_code) {
-  return fmt::format("{}{}{}the engine's command was ended with exit code {}",
-                     kSubject,
-                     container,
-                     kInterrupted,
-                     exit_code);
+  return fmt::format(
+      "the container {} did not start, because the engine's command was ended with exit code {}",
+      container,
+      exit_code);
 }
 
 std::string text_of_memory(Evidence evidence, Bytes limit) {
   const std::string_view reason = evidence == Evidence::kEngine
                                       ? ": the kernel killed a process of this rank"
                                       : " (probably): this rank was killed by SIGKILL";
-  if (limit.value == 0) return fmt::format("{}{}", kMemory, reason);
-  return fmt::format("{}{}{}{} bytes", kMemory, reason, kLimit, limit.value);
-}
-
-void take_sentences(std::span<ProcessEnd> ends) {
-  for (ProcessEnd& end : ends) {
-    for (const std::string& line : end.last_lines) take_sentence(line, end);
-  }
+  if (limit.value == 0) return fmt::format("out of memory{}", reason);
+  return fmt::format(
+      "out of memory{}; raise the limit of memory of its container, {} bytes", reason, limit.value);
 }
 
 }  // namespace peal::launch::containers

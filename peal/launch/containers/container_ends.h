@@ -1,14 +1,12 @@
-// What `peal container-rank` says about the end of a container. The launcher reads it in the output
-// of the rank, because an exit code does not tell an engine from a program. Pure.
+// What `peal container-rank` says to the user about the end of a container, and what the init of a
+// container says to `peal container-rank`. Pure.
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "peal/base/units.h"
-#include "peal/launch/process_end.h"
 
 namespace peal::launch::containers {
 
@@ -50,9 +48,5 @@ enum class Evidence : unsigned char {
 };
 /// `limit`: of the container; 0: none.
 std::string text_of_memory(Evidence evidence, Bytes limit);
-
-/// Finds these sentences, after "peal: ", in the last lines of the ranks, and notes in the ends
-/// what they say.
-void take_sentences(std::span<ProcessEnd> ends);
 
 }  // namespace peal::launch::containers

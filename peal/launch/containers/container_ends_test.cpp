@@ -1,8 +1,6 @@
 #include "peal/launch/containers/container_ends.h"
 
-#include <signal.h>
-
-#include <vector>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,17 +9,10 @@ namespace peal::launch::containers {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::Optional;
 
 constexpr const char* kMissing = "No such file or directory";
-
-constexpr int kExited1 = 1 << 8;
-
-ProcessEnd end_with(const std::vector<std::string>& lines, int status = kExited1) {
-  std::vector<ProcessEnd> ends = {{.rank = 0, .status = status, .last_lines = lines}};
-  take_sentences(ends);
-  return ends.front();
-}
 
 TEST(ContainerEnds, TheLineOfAnInitTellsWhyItCannotExecuteTheCommand) {
   const std::string catatonit = "ERROR (catatonit:6): failed to exec pid1: ";
@@ -47,7 +38,7 @@ TEST(ContainerEnds, TheCodesAreThoseOfAShell) {
   EXPECT_EQ(code_of_failure("Permission denied"), 126);
 }
 
-TEST(ContainerEnds, TheTextNamesTheImageAndTheCommandAndTheLauncherFindsIt) {
+TEST(ContainerEnds, TheTextNamesTheImageAndTheCommand) {
   const std::string missing = text_of_failed_command("c", {"img", "/app/train"}, kMissing);
   EXPECT_THAT(missing, HasSubstr("the image img lacks the command /app/train, or"));
   EXPECT_THAT(missing, HasSubstr("--volume=FOLDER:FOLDER"));
@@ -58,12 +49,6 @@ TEST(ContainerEnds, TheTextNamesTheImageAndTheCommandAndTheLauncherFindsIt) {
   const std::string failed = text_of_failed_engine("c", {"img", "a"}, 125, "");
   EXPECT_THAT(failed, HasSubstr("the engine's exit code is 125"));
   EXPECT_THAT(text_of_failed_engine("c", {"img", "a"}, 127, ""), HasSubstr("lacks the command a"));
-  for (const std::string& text : {missing, denied, failed}) {
-    EXPECT_EQ(end_with({"above", "peal: " + text}).container_start, ContainerStart::kFailed);
-    EXPECT_EQ(end_with({"[0] peal: " + text}).container_start, ContainerStart::kDone);
-  }
-  EXPECT_EQ(end_with({"peal: " + text_of_interrupted_start("c", 137)}).container_start,
-            ContainerStart::kInterrupted);
 }
 
 TEST(ContainerEnds, AContainerWithGpusThatCannotStartTellsWhatTheHostLacks) {
@@ -76,16 +61,10 @@ TEST(ContainerEnds, AContainerWithGpusThatCannotStartTellsWhatTheHostLacks) {
               HasSubstr("126, and its message is above. The job asks for GPUs, and this host"));
 }
 
-TEST(ContainerEnds, TheLauncherFindsThatMemoryRanOutAndTheLimit) {
-  for (const Evidence evidence : {Evidence::kEngine, Evidence::kLimit}) {
-    const std::string line = "peal: " + text_of_memory(evidence, 64_MiB);
-    EXPECT_EQ(end_with({line}, SIGKILL).out_of_memory, OutOfMemory{64_MiB});
-    EXPECT_EQ(end_with({line}, SIGSEGV).out_of_memory, std::nullopt);
-    EXPECT_EQ(end_with({line}, kExited1).out_of_memory, std::nullopt);
-  }
-  const std::string of_machine = "peal: " + text_of_memory(Evidence::kEngine, Bytes(0));
-  EXPECT_EQ(end_with({of_machine}, SIGKILL).out_of_memory, OutOfMemory{});
-  EXPECT_EQ(end_with({"out of memory"}, SIGKILL).out_of_memory, std::nullopt);
+TEST(ContainerEnds, TheTextAboutMemoryNamesTheLimit) {
+  EXPECT_THAT(text_of_memory(Evidence::kEngine, 64_MiB), HasSubstr("container, 67108864 bytes"));
+  EXPECT_THAT(text_of_memory(Evidence::kLimit, 64_MiB), HasSubstr("(probably)"));
+  EXPECT_THAT(text_of_memory(Evidence::kEngine, Bytes(0)), Not(HasSubstr("limit")));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "peal/launch/containers/container_rank.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -24,7 +25,9 @@
 #include "peal/launch/containers/container_ends.h"
 #include "peal/launch/containers/engine_client.h"
 #include "peal/launch/containers/stderr_relay.h"
+#include "peal/launch/guard_messages.h"
 #include "peal/launch/start_process.h"
+#include "peal/system/fd.h"
 #include "peal/system/private_folder.h"
 #include "peal/system/text_file.h"
 
@@ -62,6 +65,15 @@ std::optional<std::string> take_secret(Variables& environment) {
   } catch (const Error& error) {
     throw Error(error.kind(), fmt::format("PEAL_SECRET_FILE {}: {}", *file, error.message()));
   }
+}
+
+/// The pipe for the EndDetail. The engine and the program of the rank do not inherit it.
+Fd take_end_pipe(Variables& environment) {
+  const auto number = take(environment, kEndPipeVariable);
+  if (!number) return Fd();
+  Fd pipe(std::atoi(number->c_str()));
+  ::fcntl(pipe.get(), F_SETFD, FD_CLOEXEC);
+  return pipe;
 }
 
 /// A terminal is not passed on: the engine runs in a process group of its own.
@@ -178,13 +190,13 @@ void say(const std::string& sentence) {
   std::fflush(stderr);
 }
 
-void say_if_out_of_memory(const State& state, int request) {
-  const bool has_limit = state.memory_limit.value > 0;
-  if (state.is_out_of_memory) {
-    say(text_of_memory(Evidence::kEngine, state.memory_limit));
-  } else if (has_limit && request == 0 && state.exit_code == kSignalCode + SIGKILL) {
-    say(text_of_memory(Evidence::kLimit, state.memory_limit));
-  }
+EndDetail detail_of_memory(const State& state, int request) {
+  const bool is_killed = state.exit_code == kSignalCode + SIGKILL;
+  const bool is_likely = state.memory_limit.value > 0 && request == 0 && is_killed;
+  if (!state.is_out_of_memory && !is_likely) return {};
+  say(text_of_memory(state.is_out_of_memory ? Evidence::kEngine : Evidence::kLimit,
+                     state.memory_limit));
+  return {.out_of_memory = is_killed ? 1 : 0, .memory_limit = state.memory_limit.value};
 }
 
 /// The command that replaces the entrypoint is an option beside the image.
@@ -213,23 +225,29 @@ std::string hint_about(const Run& run, const std::string& last_line) {
   return asks_for_gpus ? hint_about_gpus(::access(kDriver, F_OK) == 0, last_line) : "";
 }
 
+/// How the rank ended.
+struct Verdict {
+  int code = 0;  // the exit code, or kSignalCode + n
+  EndDetail detail{};
+};
+
 /// The result of the rank, told apart from a failure of the engine or of the container's init.
-int judge(const Run& run, const End& end) {
+Verdict judge(const Run& run, const End& end) {
   const ImageCommand command = command_of(run.arguments, run.image);
-  if (end.state && end.state->is_running) return end.code;
+  if (end.state && end.state->is_running) return {.code = end.code};
   if (end.state && end.state->has_started) {
     const auto reason = failure_of_init(end.state->exit_code, end.last_line);
-    if (!reason) return end.state->exit_code;
+    if (!reason) return {end.state->exit_code, detail_of_memory(*end.state, end.request)};
     say(text_of_failed_command(run.name, command, *reason));
-    return code_of_failure(*reason);
+    return {code_of_failure(*reason), {.container_start = ContainerStart::kFailed}};
   }
-  if (end.request != 0) return kSignalCode + end.request;
+  if (end.request != 0) return {.code = kSignalCode + end.request};
   if (end.code == 0 || end.code > kSignalCode) {
     say(text_of_interrupted_start(run.name, end.code));
-    return kNoContainer;
+    return {kNoContainer, {.container_start = ContainerStart::kInterrupted}};
   }
   say(text_of_failed_engine(run.name, command, end.code, hint_about(run, end.last_line)));
-  return end.code;
+  return {end.code, {.container_start = ContainerStart::kFailed}};
 }
 
 /// So that the report names the signal. Returns if the signal does not end a process.
@@ -262,6 +280,7 @@ void remove(const std::string& engine, const std::string& name, const Variables&
 int run(Run run, pid_t guard) {
   const PrivateFolder folder(folder_prefix());
   Variables environment = process_variables();
+  const Fd end_pipe = take_end_pipe(environment);
   auto& arguments = run.arguments;
   const auto options = options_of_host(folder, arguments, environment);
   arguments.insert(arguments.begin() + 1, options.begin(), options.end());
@@ -287,8 +306,12 @@ int run(Run run, pid_t guard) {
   }
   errors.finish();
   const auto state = inspect(run.engine, run.name, environment);
-  if (state) say_if_out_of_memory(*state, request);
-  return judge(run, {*code, request, state, errors.last_line()});
+  const Verdict verdict = judge(run, {*code, request, state, errors.last_line()});
+  if (verdict.detail != EndDetail{}) {
+    [[maybe_unused]] const auto written =
+        ::write(end_pipe.get(), &verdict.detail, sizeof verdict.detail);
+  }
+  return verdict.code;
 }
 
 }  // namespace

@@ -10,7 +10,9 @@ namespace peal::launch::containers {
 /// `peal container-rank ENGINE NAME IMAGE run ...`: runs the engine in the environment of this
 /// process, and returns the exit code of the rank. If a signal has ended the rank, the same signal
 /// ends this process. If the container did not start, returns 125 to 127, and the text on stderr
-/// says so (container_ends.h). Errors: usage, resource.
+/// says so (container_ends.h). Tells the
+/// guard by kEndPipeVariable whether the container started, and whether memory ran out.
+/// Errors: usage, resource.
 int run_container_rank(const std::vector<std::string>& arguments);
 
 /// `peal container-end ENGINE NAME`: waits for the end of stdin, and then kills and removes the

@@ -63,9 +63,10 @@ void Driver::process_ended(const GuardEvent& event) {
 
 void Driver::worker_process_ended(int number, const GuardEvent& event) {
   const Worker before = worker(number);
-  end_worker(number,
-             end_of(event.value),
-             {.pid = event.pid, .status = event.value, .out_of_memory = out_of_memory(event)});
+  end_worker(
+      number,
+      end_of(event.value),
+      {.pid = event.pid, .status = event.value, .out_of_memory = out_of_memory(event.detail)});
   if (runs() && before.rank) {
     fail_meeting(before,
                  fmt::format("(pid {}) {}", event.pid, describe_wait_status(event.value)),

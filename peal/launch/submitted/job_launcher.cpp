@@ -18,7 +18,6 @@
 #include "peal/launch/agents/run_on_hosts.h"
 #include "peal/launch/allocation_end.h"
 #include "peal/launch/attempt_loop.h"
-#include "peal/launch/containers/container_ends.h"
 #include "peal/launch/containers/engine_client.h"
 #include "peal/launch/flights.h"
 #include "peal/launch/inherited.h"
@@ -355,7 +354,6 @@ AttemptEnd JobLauncher::report(LaunchReport& report,
   // Slurm passes a request to cancel on as a signal, too.
   if (report.signal != 0 && read_cancel_request(folder_)) report.was_cancelled = true;
   report.post_mortem = examine(report, flights.place(), id, options);
-  containers::take_sentences(report.ends);
   say(describe(report));
   end_ = {.cause = cause_of(report)};
   if (report.post_mortem) end_.records = report.post_mortem->records;
