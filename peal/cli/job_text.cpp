@@ -95,9 +95,9 @@ void add_line(std::string& text, std::string_view name, const std::string& value
 /// The last lines of the rank that failed first, and where more is to be read.
 std::string more_about_failure(const launch::JobStatus& status) {
   std::string text;
-  if (status.failed_rank) {
+  if (status.failed_rank && !status.last_lines.empty()) {
     const int rank = *status.failed_rank;
-    if (!status.last_lines.empty()) text += fmt::format("\nthe last lines of rank {}:\n", rank);
+    text += fmt::format("\nthe last lines of rank {}:\n", rank);
     for (const std::string& line : status.last_lines) {
       text += fmt::format("  | {}\n", printable_line(line));
     }

@@ -397,6 +397,10 @@ void RunCommand::take_engine(Engine engine,
 
 void RunCommand::take_container(bool is_elastic, RunRequest& request) const {
   if (image_.empty()) {
+    if (run_->count("--image") > 0) {
+      throw Error(ErrorKind::kUsage,
+                  "--image \"\": it takes the name of an image; is a variable of the shell empty?");
+    }
     if (container_engine_.empty() && container_options_.empty()) return;
     throw Error(ErrorKind::kUsage, "--container-engine and --container-option need --image");
   }

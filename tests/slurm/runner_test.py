@@ -223,6 +223,14 @@ class Runner(SlurmJobTest):
         self.assertEqual(int(after[0]), int(before[0]) + 2)
         self.assertNotIn("restart", (self.jobs / cancelled / "launcher.log").read_text())
 
+    def test_who_follows_the_logs_of_a_job_reads_why_it_waits(self):
+        job = self.submit_nodes("true", nodes=9)
+        run = self.start("logs", "-f", job)
+        says = next(line for line in run.stderr if "PartitionConfig" in line)
+        self.assertEqual(says, "peal: the job waits; Slurm's reason: PartitionConfig; as it is, the job does not fit and will not start\n")
+        self.cancel(job)
+        self.assertEqual(run.communicate(timeout=PATIENCE)[0], "")
+
     def test_slurm_says_why_a_job_is_refused(self):
         run = self.peal("submit", self.write({"roles": [role("true")], "engine_options": {"slurm": ["--partition=nope"]}}),
                         *SLURM)

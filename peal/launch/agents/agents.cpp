@@ -249,8 +249,9 @@ void Agents::collect(const std::map<int, RecordOrder>& orders,
   }
   const Deadline deadline = Deadline::after(limit);
   while (!waiting.empty() && !deadline.passed()) {
-    pollfd entry{poll_.get(), POLLIN, 0};
-    ::poll(&entry, 1, static_cast<int>(deadline.left().count()));
+    std::array<pollfd, 2> entries{pollfd{poll_.get(), POLLIN, 0}, pollfd{signals_.fd(), POLLIN, 0}};
+    ::poll(entries.data(), entries.size(), static_cast<int>(deadline.left().count()));
+    if (entries[1].revents != 0) return;  // the user does not wait
     advance();
     std::erase_if(waiting, [&](int number) { return take_records(number, folder, names); });
   }

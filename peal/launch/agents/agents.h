@@ -78,8 +78,8 @@ class Agents final {
   void await_all(const std::function<bool()>& should_stop);
 
   /// After the ranks have ended: copies the records of ranks 0 to ranks-1 from all hosts into
-  /// `folder`. Files that do not arrive within `limit` are missing. Does nothing if `folder` is
-  /// empty.
+  /// `folder`. Files that do not arrive within `limit`, or before a signal, are missing. Does
+  /// nothing if `folder` is empty.
   void collect_records(const std::string& folder, int ranks, Timeout limit);
   /// The same for one round of an elastic job. `ranks`: those of each host, by its name.
   void collect_round(const std::string& folder,

@@ -17,8 +17,6 @@ enum class Entrypoint : unsigned char {
   kKept,      // it gets the rank's arguments
 };
 
-using launch::kJobLabel;
-
 struct Container {
   std::string image;
   Entrypoint entrypoint = Entrypoint::kReplaced;

@@ -75,6 +75,12 @@ std::string Field::text() const {
   return written;
 }
 
+std::string Field::filled_text() const {
+  std::string written = text();
+  if (written.empty()) throw error("it takes a text that is not empty");
+  return written;
+}
+
 int Field::integer(int least, int most) const {
   const std::string& written = word();
   const bool is_digits = written.find_first_not_of(kDigits) == std::string::npos;

@@ -35,6 +35,8 @@ class Field final {
   /// A text. Rejects an empty value, and a plain yes, no, on, off, true or false, because programs
   /// read these differently.
   std::string text() const;
+  /// The same, but an empty text is an error too.
+  std::string filled_text() const;
   /// The text as written, also if it is a number or a plain yes.
   const std::string& word() const;
   /// A whole number. May be quoted, as in JSON of Google's services.

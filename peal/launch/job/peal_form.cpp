@@ -71,7 +71,7 @@ Role read_role(const Field& field) {
   if (const auto ranks = members.take("ranks_per_node")) {
     role.ranks_per_node = ranks->integer(1, kMostJobRanks);
   }
-  if (const auto image = members.take("image")) role.image = image->text();
+  if (const auto image = members.take("image")) role.image = image->filled_text();
   if (const auto command = members.take("command")) role.command = read_command(*command);
   if (const auto args = members.take("args")) role.args = args->texts();
   if (const auto env = members.take("env")) role.env = env->texts_by_name();

@@ -113,6 +113,8 @@ TEST(PealFormTest, AWrongTypeIsAnErrorThatSaysWhatTheFieldTakes) {
             "job.yaml:4:10: roles[0].nodes: \"two\" is not a whole number from 1 to 32768");
   EXPECT_EQ(problem_of_role("nodes: [2]"),
             "job.yaml:4:10: roles[0].nodes: it takes one value, not a list");
+  EXPECT_EQ(problem_of_role("image: \"\""),
+            "job.yaml:4:10: roles[0].image: it takes a text that is not empty");
   EXPECT_THAT(problem_of_role("args: -v"), HasSubstr("it takes a list, as in [a, b], not \"-v\""));
   EXPECT_THAT(problem_of_role("env: [A]"), HasSubstr("it takes names with values"));
   EXPECT_THAT(problem_of_role("resources: 4"), HasSubstr("it takes fields with values"));

@@ -211,8 +211,7 @@ void WorkerPools::read_machine(const Members& pool, Role& role) {
 
 void WorkerPools::read_container(const Field& field, Role& role) {
   const Members container(field, {"imageUri", "command", "args", "env"});
-  role.image = container.need("imageUri").text();
-  if (role.image.empty()) throw field.error("the image is empty");
+  role.image = container.need("imageUri").filled_text();
   if (const auto command = container.take("command")) role.command = command->texts();
   if (const auto args = container.take("args")) role.args = args->texts();
   if (const auto env = container.take("env")) role.env = read_env(*env);
@@ -220,7 +219,7 @@ void WorkerPools::read_container(const Field& field, Role& role) {
 
 void WorkerPools::read_package(const Field& field, Role& role) {
   const Members package(field, {"executorImageUri", "pythonModule", "packageUris", "args", "env"});
-  role.image = package.need("executorImageUri").text();
+  role.image = package.need("executorImageUri").filled_text();
   const std::string module = package.need("pythonModule").text();
   role.command = {"python3", "-m", module};
   if (const auto args = package.take("args")) role.args = args->texts();

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "peal/base/error.h"
@@ -85,12 +86,16 @@ JobStatus SlurmRunner::status(const std::string& id) {
 void SlurmRunner::logs(const std::string& id, const LogQuery& query, const LogSink& sink) {
   TimePoint next{};
   bool ended = false;
+  std::string told;  // the last reason why the job waits
   read_logs(find(id), query, sink, [&] {
-    if (!ended && Clock::now() >= next) {
-      ended = has_ended(status(id).state);
-      next = Clock::now() + kAskEvery;
+    if (ended || Clock::now() < next) return ended;
+    const JobStatus now = status(id);
+    if (query.tell && now.state == JobState::kQueued && now.reason != told) {
+      told = now.reason;
+      if (!told.empty()) query.tell("the job waits; " + told);
     }
-    return ended;
+    next = Clock::now() + kAskEvery;
+    return ended = has_ended(now.state);
   });
 }
 

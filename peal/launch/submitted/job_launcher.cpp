@@ -64,7 +64,7 @@ std::vector<agents::FileToCopy> files_of(const Job& job) {
 /// have the id of the job as a label.
 Job as_launched(Job job, const std::string& id) {
   job.spare_nodes = 0;
-  job.labels[containers::kJobLabel] = id;
+  job.labels[kJobLabel] = id;
   return job;
 }
 
