@@ -210,7 +210,7 @@ TEST(NodePlaceTest, WrongVariablesAreErrorsThatNameThem) {
       {minus(kManagedNode, "RANK"), "WORLD_SIZE=3 is set, but RANK is not"},
       {plus(kManagedNode, {{"MASTER_PORT", "http"}}), "MASTER_PORT=\"http\" is not a port"},
       {plus(kKubeflowNode, {{"PET_NNODES", "1:4"}}), "PET_NNODES 1:4: the nodes of this job"},
-      {plus(kKubeflowNode, {{"PET_NNODES", "4:1"}}), "PET_NNODES \"4:1\": it takes the least and the most nodes"},
+      {plus(kKubeflowNode, {{"PET_NNODES", "4:1"}}), "PET_NNODES \"4:1\": it takes the least and"},
       {minus(kKubeflowNode, "PET_NODE_RANK"), "PET_NODE_RANK is not set"},
       {minus(kDstackNode, "DSTACK_NODE_RANK"), "DSTACK_NODE_RANK is not set"},
       {plus(kSkyPilotNode, {{"SKYPILOT_NODE_RANK", "9"}}), "SKYPILOT_NODE_RANK=9 does not fit"},
