@@ -24,7 +24,7 @@ double difference(std::string_view a, std::string_view b) {
 
 namespace {
 
-/// The name of an option: all options begin with hyphens, so these say nothing.
+/// All options begin with hyphens, so equal hyphens do not make two options similar.
 std::string_view without_hyphens(std::string_view word) {
   return word.substr(std::min(word.find_first_not_of('-'), word.size()));
 }

@@ -23,7 +23,7 @@ TEST(DifferenceTest, TheDifferenceIsSymmetric) {
   EXPECT_EQ(difference("config", "conf"), difference("conf", "config"));
 }
 
-TEST(DifferenceTest, HyphensBeforeAWordAreNoLikeness) {
+TEST(DifferenceTest, HyphensBeforeAWordDoNotMakeWordsSimilar) {
   constexpr std::array<std::string_view, 2> kOptions = {"--help", "--log-dir"};
   EXPECT_EQ(nearest_word("--lr", kOptions), "");
   EXPECT_EQ(nearest_word("-log-dir", kOptions), "--log-dir");

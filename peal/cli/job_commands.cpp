@@ -41,7 +41,7 @@ std::chrono::seconds age_of(const std::string& text) {
       fmt::format("--remove-after {}: it takes a time such as 7d or 12h", quoted_beginning(text)));
 }
 
-/// As recorded, which `status` may just have done, or else as the engine says.
+/// As recorded, or else as the engine says. Called after `status`, which may record the end.
 std::optional<records::WallTime> end_time(const SubmittedJob& job,
                                           const launch::JobStatus& status) {
   const auto recorded = job.ended_at();
@@ -73,7 +73,7 @@ JobCommands::JobCommands(CLI::App& app)
   logs_->add_option("--attempt", attempt_, "This attempt, from 0 (the last one)")->type_name("K");
   cancel_->add_option("JOB", ids_, kJobHelp)->required()->type_name("");
   for (CLI::App* command : {status_, logs_, cancel_}) {
-    command->add_option("--to", to_, "A job that was submitted elsewhere: its runner")
+    command->add_option("--to", to_, "The runner of a job that was submitted elsewhere")
         ->type_name("kubernetes");
   }
   for (CLI::App* command : {status_, jobs_}) {

@@ -169,7 +169,7 @@ void check_runner(const std::string& name) {
 void refuse_rank_count(const std::string& argument) {
   if (!is_rank_count(argument) && argument != "--nodes" && argument != "--nnodes") return;
   throw Error(ErrorKind::kUsage,
-              fmt::format("{}: the job itself gives these numbers: nodes and ranks_per_node of its "
+              fmt::format("{}: set these numbers in the job: nodes and ranks_per_node of its "
                           "roles in peal's own form (--print shows it), or gcloud's flags",
                           printable(argument)));
 }

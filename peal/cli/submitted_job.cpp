@@ -21,7 +21,7 @@ launch::jobs::Submission submission_of(std::string_view id, std::string_view run
     throw Error(
         ErrorKind::kUsage,
         fmt::format("--to {}: only kubernetes finds a job that was submitted elsewhere; for "
-                    "other runners, PEAL_JOBS_DIR names the folder of its records",
+                    "other runners, set PEAL_JOBS_DIR to the folder of its records",
                     quoted_beginning(runner)));
   }
   launch::jobs::Submission submission{.id = std::string(id),

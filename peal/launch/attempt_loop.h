@@ -65,8 +65,9 @@ class AttemptedJob {
   virtual bool is_preempted() { return false; }
 };
 
-/// Returns the exit code of the last attempt that has started ranks; if none has, of the last
-/// attempt; 128 + n if signal n arrived while no rank ran, and another attempt would have followed.
+/// Returns the exit code of the last attempt that has started ranks, or of the first attempt if
+/// none has. Returns 128 + n if signal n arrived while no rank ran, and another attempt would have
+/// followed.
 /// `signals`: those that `job` reads during its attempts.
 ///
 /// After the last attempt of a preempted job, waits until Slurm ends the job: Slurm counts a job

@@ -65,7 +65,7 @@ HostSlots parse_host(std::string_view text, const SlotRule& rule) {
     throw wrong_host(text, "an IPv6 address needs brackets, as in [::1]:2");
   }
   if (!is_bracketed && name.find('@') != name.npos) {
-    throw wrong_host(text, "the user of a host is set in ~/.ssh/config; here is only its name");
+    throw wrong_host(text, "give only the name of the host, and set its user in ~/.ssh/config");
   }
   if (!is_bracketed && !is_name(name, ".-_")) {
     throw wrong_host(text, "it is not the name of a host; hosts are written as in h1:2,h2:2");

@@ -67,7 +67,7 @@ TEST(HostListTest, AWrongLineOfAFileIsNamed) {
            {"a\nb slots\n", "line 2, \"b slots\": a line has the form"},
            {"a slots=x", "line 1, \"a slots=x\": the number of slots"},
            {"a slots=2 b", "line 1, \"a slots=2 b\": a line has the form"},
-           {"root@a", "the user of a host is set in ~/.ssh/config"},
+           {"root@a", "set its user in ~/.ssh/config"},
            {"a:2 slots=2", "a line has the form host, host:2 or host slots=2"},
            {"\n\n::1 slots=2", "line 3, \"::1\": an IPv6 address needs brackets"},
            {"", "the file names no host"},

@@ -39,7 +39,7 @@ class FileActions final {
   posix_spawn_file_actions_t actions_{};
 };
 
-/// A new session, or the session and the terminal of this process.
+/// The session of a process to start: a new one, or that of this process with its terminal.
 class SpawnSession final {
  public:
   enum class Of : unsigned char { kThisProcess, kItsOwn };

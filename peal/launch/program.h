@@ -31,9 +31,9 @@ struct Question {
   std::string_view if_missing = "install it, or add its folder to PATH";  // what to do
 };
 
-/// Runs the program to its end. If this process handles Ctrl-C itself, the program does not get it:
-/// it has a session of its own, and so no terminal. Errors: resource (the program is missing).
-/// Throws Interrupted, after it has killed the program.
+/// Runs the program to its end. If this process handles Ctrl-C, the program does not get the
+/// signal: the program has a session of its own, without a terminal. Errors: resource (the program
+/// is missing). Throws Interrupted, after it has killed the program.
 Answer ask_program(const Question& question, const Interrupt& interrupt = {});
 
 /// A program that runs, with its output in a pipe. The destructor kills it.

@@ -77,7 +77,7 @@ TEST_F(SupervisorTest, ASignalWhileAFailedJobEndsIsNotTheCauseButIsKept) {
   EXPECT_EQ(orders_, std::vector<std::string>{"stop"});
 }
 
-TEST_F(SupervisorTest, ASignalAfterTheOwnEndsOfAFailedJobKillsAtOnce) {
+TEST_F(SupervisorTest, ASignalWhileTheSupervisorStopsAFailedJobKillsAtOnce) {
   supervisor_.fail();
   supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
   send(SIGINT);
@@ -87,7 +87,7 @@ TEST_F(SupervisorTest, ASignalAfterTheOwnEndsOfAFailedJobKillsAtOnce) {
   EXPECT_EQ(orders_, (std::vector<std::string>{"stop", "kill"}));
 }
 
-TEST_F(SupervisorTest, ASecondSignalIsNotOneAfterAFailure) {
+TEST_F(SupervisorTest, ASecondSignalIsNotALateSignal) {
   send(SIGTERM);
   send(SIGINT);
   EXPECT_EQ(supervisor_.intervention().signal, SIGTERM);

@@ -45,8 +45,8 @@ NodeRange parse_node_range(const std::string& text, const std::string& source);
 /// N of "N" or "N:N". Errors: usage, also for a range "1:4". `source`: "--nnodes".
 int parse_node_count(const std::string& text, const std::string& source);
 
-/// A host and a port of "host:port", "host" or "[::1]:port". Port 0, for any port, is as
-/// no port. Errors: usage for a wrong port.
+/// A host and a port of "host:port", "host" or "[::1]:port". Port 0 means any port: then
+/// the result has no port. Errors: usage for a wrong port.
 struct HostPort {
   std::string host;
   std::optional<std::uint16_t> port;

@@ -246,8 +246,8 @@ std::shared_ptr<store::Store> join(const Addresses& addresses,
                     is_near ? ""
                             : ", whether MASTER_ADDR and MASTER_PORT are the same for all ranks, "
                               "whether a firewall blocks the port, and whether this machine has a "
-                              "way to that address (peal run --rdzv-endpoint HOST:PORT names "
-                              "another)"));
+                              "route to that address (peal run --rdzv-endpoint HOST:PORT sets "
+                              "another address)"));
   }
 }
 

@@ -234,7 +234,7 @@ class Ends(TestOfContainers):
                 self.assertNotIn("did not start", err)
 
     def test_a_request_to_end_resumes_the_program_by_another_command_than_the_one_that_runs(self):
-        """That one would write an error if the container had ended before it was resumed."""
+        """The running command would write an error if the container had ended before the program was resumed."""
         with tempfile.TemporaryDirectory() as folder:
             engine = self.write_engine(folder, f"""case $1 in
                 run) trap 'echo asked' TERM; trap 'echo resumed' CONT; echo begun

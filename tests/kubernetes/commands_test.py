@@ -106,8 +106,8 @@ class Commands(Cluster):
         self.assertEqual([node["state"] for node in status["nodes"]], ["succeeded", "cancelled"])
 
     def begin_to_submit(self, job):
-        """Starts a submission whose kubectl does not answer `create` after it has done it, until the file `go`
-        exists. Returns the process, its id, and `go`, when the job is in the cluster."""
+        """Starts a submission whose kubectl creates the objects, but ends only after the file `go` exists. Returns
+        the process, the id of the job, and `go`, as soon as the job is in the cluster."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.cluster.folder))
         go = folder / "go"
         script = folder / "kubectl"

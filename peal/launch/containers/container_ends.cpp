@@ -50,7 +50,7 @@ std::string text_of_failed_command(std::string_view container,
   if (reason != kMissing) {
     return fmt::format(
         "{}the image {} cannot execute {}: {}. The file must be a program, and its "
-        "mode must permit to execute it",
+        "mode must allow its execution",
         start,
         command.image,
         what,
@@ -88,7 +88,7 @@ std::string hint_about_gpus(bool has_driver, std::string_view last_line) {
 
 std::string text_of_interrupted_start(std::string_view container, int exit_code) {
   return fmt::format(
-      "the container {} did not start, because the engine's command was ended with exit code {}",
+      "the container {} did not start, because the engine's command ended with exit code {}",
       container,
       exit_code);
 }

@@ -17,8 +17,8 @@ struct ImageCommand {
 };
 
 /// Why the init of a container could not execute the command, such as "No such file or directory";
-/// nothing if it could. An init only ends with an exit code that a program may have, too, and
-/// writes a line of its own: this knows the lines of catatonit (podman) and tini (docker).
+/// nothing if it could. The exit code does not show this, because a program may end with the same
+/// code. So this function also reads the line that catatonit (podman) or tini (docker) writes.
 /// `last_line`: of the container's stderr.
 std::optional<std::string> failure_of_init(int exit_code, std::string_view last_line);
 

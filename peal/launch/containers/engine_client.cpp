@@ -67,7 +67,7 @@ bool has_image(const FoundEngine& found, const std::string& image, const Variabl
              .exit_code == 0;
 }
 
-/// Why the engine cannot do anything here, as docker without its daemon. Empty: it works.
+/// Why the engine does not work on this host, such as docker without its daemon; empty: it works.
 std::string problem_of(const std::string& engine, const Variables& environment) {
   const EngineAnswer answer = run_engine(engine, {"ps", "--quiet"}, environment);
   if (answer.exit_code == 0) return {};

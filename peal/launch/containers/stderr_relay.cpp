@@ -47,7 +47,7 @@ void StderrRelay::work() {
                                    pollfd{stop_.reader.get(), POLLIN, 0}};
   while (true) {
     if (::poll(sources.data(), sources.size(), -1) < 0) continue;
-    const bool is_last = sources[1].revents != 0;  // the process wrote all before that
+    const bool is_last = sources[1].revents != 0;  // the process has written everything by now
     if (!pass_on() || is_last) return;
   }
 }

@@ -38,7 +38,7 @@ class StderrRelay final {
   Pipe pipe_;
   Pipe stop_;  // closing its writer asks the thread to end
   std::thread thread_;
-  std::string line_;  // has begun
+  std::string line_;  // the bytes of a line that has not ended
   std::string last_line_;
 };
 

@@ -35,7 +35,7 @@ TEST(StderrRelay, ALineWithoutANewlineIsTheLastOne) {
   EXPECT_EQ(relay.last_line(), "second");
 }
 
-TEST(StderrRelay, ItEndsAlthoughAnotherProcessHasTheWriter) {
+TEST(StderrRelay, TheRelayEndsAlthoughAnotherProcessHasTheWriter) {
   testing::internal::CaptureStderr();
   StderrRelay relay;
   const int other = ::dup(relay.writer());
@@ -46,7 +46,7 @@ TEST(StderrRelay, ItEndsAlthoughAnotherProcessHasTheWriter) {
   ::close(other);
 }
 
-TEST(StderrRelay, OfALongLineOnlyTheBeginningIsKept) {
+TEST(StderrRelay, OnlyTheBeginningOfALongLineIsKept) {
   testing::internal::CaptureStderr();
   StderrRelay relay;
   relay.start();

@@ -28,9 +28,9 @@ std::string make_random_part();
 /// Whether `text` is an id that make_job_id can make.
 bool is_job_id(std::string_view text);
 
-/// The id that `text` means: equal to it, or the only one that begins with it. Or, if
-/// `text` cannot be an id, the only one whose job has this name or a name that begins with it:
-/// "MNIST_1" means "mnist-1-7k2pxd".
+/// The id that `text` means: the same id, or the only id that begins with `text`. A text that
+/// cannot be an id is a name. Then the result is the only job with this name, or else the only job
+/// whose name begins with it: "MNIST_1" means "mnist-1-7k2pxd".
 /// Errors: usage. If several ids begin with `text`, the error lists them. If no id does, the error
 ///   names the nearest.
 std::string find_job_id(std::string_view text, std::span<const std::string> ids);

@@ -196,7 +196,7 @@ TEST(JobRecordsTest, AnEndIsMadeFromAStatus) {
                          .last_lines = {"step 17", "\"bad\""},
                          .records = "/jobs/a/attempt-0/why.dump"};
   JobEnd expected = job_end();
-  expected.requeues = 0;  // a status does not tell
+  expected.requeues = 0;  // a status does not contain it
   EXPECT_EQ(end_of(status, WallTime(std::chrono::milliseconds(77))), expected);
 }
 

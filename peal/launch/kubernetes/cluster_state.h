@@ -59,7 +59,7 @@ bool read_train_job(std::string_view list, std::vector<RoleJob>& jobs);
 std::optional<std::chrono::sys_time<std::chrono::milliseconds>> try_parse_time(
     const std::string& text);
 
-/// Marks the nodes of a role that has been ended because the job has ended.
+/// Marks the nodes of the role that have not ended as cancelled. Called after the job has ended.
 void end_nodes(const std::string& role, JobStatus& status);
 
 /// The status of the job. `jobs` is not empty.

@@ -90,7 +90,7 @@ Json indexed_job(const NodeGroup& group, const Process& process, const ManifestO
   annotations[kDecidesAnnotation] = decides_result(job, role) ? "true" : "false";
 
   Json spec = {{"completionMode", "Indexed"}, {"completions", nodes}, {"parallelism", nodes}};
-  // Each node may start again so often. The first one that fails once more ends the job.
+  // The restarts of each node. A node that fails after its last restart ends the job.
   spec["backoffLimitPerIndex"] = job.restarts.most;
   spec["maxFailedIndexes"] = 0;
   spec["podReplacementPolicy"] = "Failed";  // two pods with one rank must not run at once

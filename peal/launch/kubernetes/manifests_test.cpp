@@ -326,8 +326,9 @@ TEST(TrainJob, WhatAManagedJobAlwaysHasIsNamedAndNotRefused) {
   job.success_role = "master";
   job.restarts.most = 3;
   EXPECT_EQ(refusal_of_train_job(job), "not refused");
-  EXPECT_THAT(fields_unused_by_train_job(job),
-              ElementsAre(HasSubstr("restarts"), HasSubstr("the end of master does not decide")));
+  EXPECT_THAT(
+      fields_unused_by_train_job(job),
+      ElementsAre(HasSubstr("restarts"), HasSubstr("the end of master does not end the job")));
   EXPECT_THAT(fields_unused_by_train_job(master_and_workers(2)), IsEmpty());
 }
 

@@ -47,7 +47,7 @@ std::string how_it_failed(const Pod& pod) {
   return fmt::format("ended with exit code {}", *pod.exit_code);
 }
 
-/// `peal run` starts the ranks of a node with several ranks: exec: "peal": not found in $PATH.
+/// A node with several ranks runs `peal run`. The message is: exec: "peal": not found in $PATH.
 bool lacks_peal(const Pod& pod) {
   return pod.exit_code && pod.message.find("\"peal\"") != std::string::npos;
 }
@@ -129,8 +129,8 @@ std::string name_of_node(const NodeStatus& node) {
   return fmt::format("{}-{}", node.role, node.index);
 }
 
-/// The node that has failed first, by the clock of the cluster; its pod; and its rank, if it has
-/// only one. Of a node with several ranks, Kubernetes does not know which one has failed.
+/// The node that has failed first, by the clock of the cluster, with its pod. The rank is known
+/// only for a node with one rank, because Kubernetes does not see the ranks of a node.
 struct Failure {
   const NodeStatus* node = nullptr;
   const Pod* pod = nullptr;

@@ -64,7 +64,7 @@ TEST(Status, TheEarliestFailureOfAllRolesIsTheCause) {
   EXPECT_EQ(status.failed_rank, 1);
 }
 
-TEST(Status, ThatANodeWithSeveralRanksNeedsPealIsSaid) {
+TEST(Status, AFailureSaysThatANodeWithSeveralRanksNeedsPeal) {
   const auto failure = [](int ranks, const std::string& program) {
     Pod pod = failed(128, "", "StartError");
     pod.message = "exec: \"" + program + "\": executable file not found in $PATH";

@@ -122,7 +122,7 @@ std::vector<std::string> fields_unused_by_train_job(const Job& job) {
   }
   if (job.roles.size() > 1) {
     sentences.push_back(
-        fmt::format("the end of {} does not decide: a TrainJob succeeds when all its nodes do",
+        fmt::format("the end of {} does not end the job: a TrainJob succeeds when all its nodes do",
                     job.success_role));
   }
   return sentences;

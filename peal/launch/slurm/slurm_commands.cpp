@@ -76,7 +76,7 @@ void scancel(const std::vector<std::string>& options, const std::string& job) {
   words.insert(words.end(), options.begin(), options.end());
   words.push_back(job);
   const Answer answer = run(std::move(words));
-  // scancel fails without a word if the job ends at this moment.
+  // scancel fails without a message if the job ends at this moment.
   const bool is_ending = answer.exit_code == 1 && answer.err.empty();
   if (answer.exit_code == 0 || is_unknown(answer) || is_ending) return;
   throw Error(ErrorKind::kResource, explain("cancel the job", answer.err));

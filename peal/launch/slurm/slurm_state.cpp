@@ -193,8 +193,8 @@ bool is_being_submitted(const jobs::JobRecords& records) {
 }
 
 /// A preemption has ended the launcher, or a signal has done so without a `peal cancel`. Slurm does
-/// not show yet what the job becomes. Ranks that end with 0 at a preemption without grace are no
-/// success: only Slurm knows whether it has ended them.
+/// not show yet what the job becomes. Ranks that end with 0 at a preemption without grace are not
+/// a success: only Slurm knows whether it has ended them.
 bool may_change(const SlurmJob& job, const jobs::JobRecords& records) {
   if (!records.end || job.state != "COMPLETING") return false;
   const auto cause = records.end->cause;

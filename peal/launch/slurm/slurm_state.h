@@ -19,7 +19,7 @@ struct SlurmJob {
   std::optional<int> exit_code{};  // of the batch script; 128+n for signal n
   int requeues = 0;                // how often Slurm has put the job into its queue again
   bool is_preempted = false;       // also if the job has ended by itself since then
-  std::string lost_host{};         // of the launcher, if Slurm has taken it out of the job
+  std::string lost_host{};         // of the launcher, if Slurm has removed it from the job
   friend bool operator==(const SlurmJob&, const SlurmJob&) = default;
 };
 

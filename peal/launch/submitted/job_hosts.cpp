@@ -21,7 +21,7 @@ rendezvous::SlurmAllocation allocation() {
               "peal submit --to slurm");
 }
 
-/// Each node of the job is on a node of its own, however many tasks Slurm counts there.
+/// Each node of the job has its own node of Slurm. The number of tasks there does not matter.
 std::vector<HostSlots> nodes_of_the_allocation() {
   std::vector<HostSlots> hosts;
   for (const rendezvous::AllocatedNode& node : allocation().nodes) {

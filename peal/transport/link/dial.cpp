@@ -181,8 +181,8 @@ Error Dial::unreachable() const {
                            fmt::join(texts, "; "),
                            has_advice ? ""
                                       : "; check that the rank still runs, and that this machine "
-                                        "has a way to its addresses (PEAL_INTERFACE there chooses "
-                                        "them)"));
+                                        "has a route to its addresses (PEAL_INTERFACE on its host "
+                                        "chooses them)"));
 }
 
 }  // namespace peal::transport
