@@ -28,9 +28,9 @@ std::string make_random_part();
 /// Whether `text` is an id that make_job_id can make.
 bool is_job_id(std::string_view text);
 
-/// The id that `text` means: the same id, or the only id that begins with `text`. Else a text that
-/// does not end as an id does is a name, and the result is the only job with this name, or the only
-/// job whose name begins with it: "MNIST_1" means "mnist-1-7k2pxd".
+/// The id that `text` means: the same id, or the only id that begins with `text`. If there is none,
+/// a text that does not end as ids do is a name: the result is the only job with this name, or the
+/// only one whose name begins with it. "MNIST_1" means "mnist-1-7k2pxd".
 /// Errors: usage. If several ids begin with `text`, the error lists them. If no id does, the error
 ///   names the nearest.
 std::string find_job_id(std::string_view text, std::span<const std::string> ids);
