@@ -227,7 +227,7 @@ class Runner(SlurmJobTest):
         job = self.submit_nodes("true", nodes=9)
         run = self.start("logs", "-f", job)
         says = next(line for line in run.stderr if "PartitionConfig" in line)
-        self.assertEqual(says, "peal: the job waits; Slurm's reason: PartitionConfig; as it is, the job does not fit and will not start\n")
+        self.assertEqual(says, "peal: the job waits; Slurm's reason: PartitionConfig; the job does not fit and will not start: cancel it, and submit it with other resources\n")
         self.cancel(job)
         self.assertEqual(run.communicate(timeout=PATIENCE)[0], "")
 

@@ -141,7 +141,9 @@ std::string reason_text(const std::string& reason) {
                                                                "AssocMaxNodePerJobLimit"};
   const bool lasts = std::ranges::find(kLasting, reason) != kLasting.end();
   return "Slurm's reason: " + printable(reason) +
-         (lasts ? "; as it is, the job does not fit and will not start" : "");
+         (lasts ? "; the job does not fit and will not start: cancel it, and submit it with other "
+                  "resources"
+                : "");
 }
 
 /// With --no-kill, Slurm does not end a job of several nodes that loses the node of its launcher.

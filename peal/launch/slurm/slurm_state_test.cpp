@@ -93,7 +93,8 @@ TEST(SlurmState, AJobThatWaitsHasSlurmsReason) {
   EXPECT_EQ(waiting.state, JobState::kQueued);
   EXPECT_EQ(waiting.reason, "Slurm's reason: Resources");
   EXPECT_EQ(status(records(), "PENDING", {.reason = "PartitionConfig"}).reason,
-            "Slurm's reason: PartitionConfig; as it is, the job does not fit and will not start");
+            "Slurm's reason: PartitionConfig; the job does not fit and will not start: cancel it, "
+            "and submit it with other resources");
   EXPECT_EQ(status(cancelled(records()), "PENDING").state, JobState::kCancelling);
   EXPECT_EQ(status(records(), "CONFIGURING").state, JobState::kPreparing);
 }
