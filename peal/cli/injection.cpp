@@ -75,7 +75,7 @@ std::string tell_faults(const launch::Variables& variables,
                             fault.rank);
       } else if (!end.out_of_memory) {
         text += fmt::format(
-            "peal: rank {} was killed as this fault asks: {}\n", fault.rank, to_text(fault));
+            "peal: the injected fault killed rank {}: {}\n", fault.rank, to_text(fault));
       }
     }
   }

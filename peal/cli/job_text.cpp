@@ -67,7 +67,7 @@ std::string table(const std::vector<Row>& rows, std::size_t longest_line = std::
 }
 
 std::string state_text(launch::JobState state, const std::string& engine_state) {
-  // Slurm's word for a launcher that has cancelled its job, because the exit code is not 0.
+  // Slurm shows FAILED for a cancelled job, because the launcher ends with 143.
   const bool misleads = state == launch::JobState::kCancelled && engine_state == "FAILED";
   if (engine_state.empty() || misleads) return fmt::format("{}", name_of(state));
   return fmt::format("{} ({})", name_of(state), printable_line(engine_state));

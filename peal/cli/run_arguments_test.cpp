@@ -181,7 +181,7 @@ TEST(RunInjectTest, AFaultThatKilledItsRankIsReported) {
         run_program(shell(1, script, {"-x", "PEAL_INJECT=rank 0 kill at operation 1"}));
     EXPECT_THAT(
         ended.err,
-        AllOf(HasSubstr("peal: rank 0 was killed as this fault asks: rank 0 kill at operation 1\n"),
+        AllOf(HasSubstr("peal: the injected fault killed rank 0: rank 0 kill at operation 1\n"),
               Not(HasSubstr("did not happen"))))
         << script;
   }

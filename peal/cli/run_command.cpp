@@ -233,9 +233,9 @@ void set_node(const TorchrunValues& given,
   const rendezvous::NodeOptions node = node_options_of(given);
   if (!options.hosts.empty() && node.nodes.value_or(1) > 1 && !node.node) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("--nodes {} means one launcher on each node, and with a list of hosts "
-                            "one launcher starts all ranks: leave out --nodes, and give the ranks "
-                            "of each host, as in -H h1:2,h2:2",
+                fmt::format("--nodes {} does not go with a list of hosts, because one launcher "
+                            "starts all ranks: leave out --nodes, and give the ranks of each host, "
+                            "as in -H h1:2,h2:2",
                             *node.nodes));
   }
   const bool has_hosts = !options.hosts.empty() || settings.has("--host-discovery-script");
@@ -399,7 +399,7 @@ void RunCommand::take_container(bool is_elastic, RunRequest& request) const {
   if (image_.empty()) {
     if (run_->count("--image") > 0) {
       throw Error(ErrorKind::kUsage,
-                  "--image \"\": it takes the name of an image; is a variable of the shell empty?");
+                  "--image \"\": it takes the name of an image; check for an empty shell variable");
     }
     if (container_engine_.empty() && container_options_.empty()) return;
     throw Error(ErrorKind::kUsage, "--container-engine and --container-option need --image");

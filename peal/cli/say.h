@@ -12,8 +12,9 @@ namespace peal::cli {
 /// Ignores a failed write: a log on a full disk is not a reason to fail.
 void say(std::string_view text);
 
-/// The same for a launcher, which has blocked its signals: so that they end it although the reader
-/// of stderr is stuck, drops the text that the reader does not take within a second after a signal.
+/// The same for a launcher, which has blocked its signals. While a signal is pending, drops the
+/// rest of the text if the reader of stderr takes nothing for a second. Otherwise a stuck reader
+/// would keep the signal from ending the launcher.
 void say(std::string_view text, const launch::SignalReader& signals);
 
 /// A line for each: "peal: <notice>".

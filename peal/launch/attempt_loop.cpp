@@ -17,7 +17,7 @@
 namespace peal::launch {
 namespace {
 
-/// Why a pause has ended before its time; both 0: it has not.
+/// Why a pause has ended early. Both are 0 if the pause has lasted its full time.
 struct Stop {
   int signal = 0;
   int exit_code = 0;

@@ -32,8 +32,8 @@ struct EndDetail {
 };
 
 /// The variable of a process with RankCommand::after_end: the number of a pipe end. The process may
-/// write one EndDetail there. It must not pass the pipe on to the program of the user, which could
-/// otherwise pretend another end.
+/// write one EndDetail there. The process must not pass the pipe on to the user's program, because
+/// the program could report a false end.
 inline constexpr const char* kEndPipeVariable = "PEAL_END_PIPE";
 
 /// From the guard to the launcher.

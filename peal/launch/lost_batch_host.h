@@ -16,7 +16,8 @@ std::string lost_batch_host(std::string_view line);
 
 /// Whether `node` asks Slurm to start the job again if the node of the batch script is lost: one
 /// node does this, the first one of the others. `line`: as above. `nodes`: SLURM_JOB_NODELIST.
-/// False if the job has no batch script (salloc), or must not start again (--no-requeue). Pure.
+/// False if the job has no batch script (salloc), has several components, or must not start again
+/// (--no-requeue). Pure.
 bool may_requeue(std::string_view line, std::string_view nodes, std::string_view node);
 
 /// With --no-kill, Slurm does not end a job of several nodes that loses the node of its batch

@@ -37,7 +37,7 @@ struct LaunchReport {
   std::vector<ProcessEnd> ends;  // in the order in which they ended
   std::optional<StartFailure> start_failure;
   int signal = 0;                       // the signal that ended the launch; 0: none
-  int late_signal = 0;                  // one that came when the launch was ending by itself
+  int late_signal = 0;                  // a signal while the launch was already ending; 0: none
   Duration after{};                     // when all processes had ended
   bool output_closed = false;           // the reader of the launcher's stdout is gone
   bool guard_lost = false;              // the guard was killed, and the ranks with it

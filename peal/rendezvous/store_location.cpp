@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/bracketed.h"
 #include "peal/base/error.h"
 #include "peal/base/fnv.h"
 #include "peal/rendezvous/number_variable.h"
@@ -39,7 +40,7 @@ std::string given_place(const Environment& environment) {
   const auto port = environment("MASTER_PORT");
   const auto nodes = environment("GROUP_WORLD_SIZE");
   if (!host || !port || !nodes || *nodes == "1") return "";
-  return fmt::format("{}:{}", *host, *port);
+  return fmt::format("{}:{}", bracketed(*host), *port);
 }
 
 /// A name that only the ranks of this job use. Hydra gives its ranks no job name, so they use the

@@ -223,7 +223,7 @@ class Runner(SlurmJobTest):
         self.assertEqual(int(after[0]), int(before[0]) + 2)
         self.assertNotIn("restart", (self.jobs / cancelled / "launcher.log").read_text())
 
-    def test_who_follows_the_logs_of_a_job_reads_why_it_waits(self):
+    def test_logs_that_follow_a_waiting_job_say_why_the_job_waits(self):
         job = self.submit_nodes("true", nodes=9)
         run = self.start("logs", "-f", job)
         says = next(line for line in run.stderr if "PartitionConfig" in line)

@@ -55,7 +55,7 @@ class AgentHost final {
   bool is_ready() const { return state_ == State::kReady; }
   /// Why the host cannot be used, or was lost.
   const std::string& problem() const { return problem_; }
-  /// Whether the engine's program on this machine is the problem, which is then that of all hosts.
+  /// Whether this machine cannot use the engine's program. Then all hosts have the same problem.
   bool lacks_engine() const { return lacks_engine_; }
   /// The exit code that a shell would give for the problem with the command.
   int exit_code() const { return facts_.exit_code; }

@@ -64,8 +64,7 @@ std::string workers(std::ptrdiff_t count) {
 std::string history(const ElasticReport& report) {
   if (report.rounds.empty()) {
     return "peal: no worker has asked for a round, so each ran alone: the command is not an "
-           "elastic "
-           "program\n";
+           "elastic program; to run it as one group, give a fixed number of ranks\n";
   }
   const auto lost = std::ranges::count(report.ends, How::kFailed, &ElasticEnd::how);
   const auto removed = std::ranges::count(report.ends, How::kRemoved, &ElasticEnd::how);

@@ -78,8 +78,8 @@ void write(const JobFolder& folder, const Submission& submission);
 void write(const JobFolder& folder, const LauncherState& state);
 /// Also removes the secret, which is not needed any more.
 void write(const JobFolder& folder, const JobEnd& end);
-/// The same, unless there is an end already. For all but the launcher, which knows more: on a
-/// shared folder, its end may be there and not visible yet.
+/// The same, but keeps an earlier end. All processes except the launcher use this function, because
+/// the launcher's end has priority. On a shared folder, that end may not be visible yet.
 void write_if_first(const JobFolder& folder, const JobEnd& end);
 /// The folder of the attempt must exist.
 void write(const JobFolder& folder, const FailedAttempt& failed);

@@ -77,7 +77,7 @@ struct JobEnd {
   std::string records{};
   std::vector<NodeStatus> nodes{};
   int attempts = 1;  // how many times the job was started
-  int requeues = 0;  // how often Slurm had put the job into its queue again
+  int requeues = 0;  // how often Slurm has put the job into its queue again
   WallTime ended_at{};
   friend bool operator==(const JobEnd&, const JobEnd&) = default;
 };

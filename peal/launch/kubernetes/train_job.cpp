@@ -76,13 +76,17 @@ void check_for_train_job(const Job& job) {
 void check_sizes(const Role& role, const Process& process) {
   if (process.env.size() > kMostVariables) {
     refuse(
-        fmt::format("a TrainJob has at most {} variables, and peal sets a few of them: the job "
-                    "has {}",
+        fmt::format("a TrainJob has at most {} variables, and this one has {}, with those that "
+                    "peal sets: remove some variables from the job",
                     kMostVariables,
                     process.env.size()));
   }
   if (role.image.size() > kLongestImage) {
-    refuse(fmt::format("the image of a TrainJob has at most {} characters", kLongestImage));
+    refuse(
+        fmt::format("the image name of a TrainJob has at most {} characters, and this one has {}: "
+                    "give the image a shorter name",
+                    kLongestImage,
+                    role.image.size()));
   }
   for (const std::vector<std::string>& words : {process.command, process.args}) {
     if (words.size() > kMostWords) {

@@ -153,11 +153,9 @@ JobStatus without_its_launcher(const SlurmJob& job,
                                JobStatus status) {
   status.state = JobState::kUnknown;
   status.reason = fmt::format(
-      "Slurm has lost {}, on which the launcher ran, and keeps the other nodes for the job; an "
-      "agent "
-      "on one of them starts it again. If it stays so, use `scontrol requeue {}`, or free the "
-      "nodes "
-      "with `peal cancel {}`",
+      "Slurm has lost {}, on which the launcher ran, and keeps the other nodes for the job. "
+      "Usually an agent on one of these nodes starts the job again. If not, use `scontrol requeue "
+      "{}`, or free the nodes with `peal cancel {}`",
       printable(job.lost_host),
       printable(records.submission.engine_id),
       records.submission.id);

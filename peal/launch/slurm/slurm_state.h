@@ -37,8 +37,8 @@ std::optional<SlurmJob> decisive(const std::vector<SlurmJob>& components);
 /// the queue again.
 bool is_final(std::string_view state);
 
-/// The recorded end, unless it is of an earlier start of the job, before a requeue. The launcher
-/// removes that one only when it starts again.
+/// The recorded end; nothing if the end is older than the last requeue. The launcher removes an
+/// older end only when the launcher starts again.
 std::optional<jobs::JobEnd> end_of_this_start(const jobs::JobRecords& records, const SlurmJob& job);
 
 /// An end that was recorded before the last requeue does not count. The first row that applies:

@@ -19,7 +19,8 @@
 namespace peal::launch::submitted {
 namespace {
 
-/// The launcher would find the same, after the user has left. Errors: resource.
+/// Checks the engine here, because the launcher would fail only after `peal submit` has returned.
+/// Errors: resource.
 void require_engine(const Job& job, const jobs::Submission& submission) {
   const LauncherOptions given = decode_launcher_options(submission.runner_options);
   const agents::EngineOptions engine = engine_of(job, submission, given);
