@@ -1,5 +1,6 @@
 #include "peal/cli/run_attempts.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -195,7 +196,10 @@ int run_attempts(const RunRequest& request, const launch::Variables& inherited) 
   RunJob job(request, inherited, signals);
   launch::AttemptState state{.hosts = {}, .waiting_since = Clock::now()};
   for (const launch::HostSlots& host : request.options.hosts) state.hosts.push_back({host});
-  return launch::run_attempts(std::move(state), request.attempts, launch::slots_of, job, signals);
+  const int code =
+      launch::run_attempts(std::move(state), request.attempts, launch::slots_of, job, signals);
+  ::signal(SIGXFSZ, SIG_IGN);  // what is written at the exit may go to a file at its limit
+  return code;
 }
 
 }  // namespace peal::cli

@@ -254,7 +254,7 @@ AttemptEnd JobLauncher::run(const BeginAttempt& attempt, int restarts) {
   const ProcessPlan planned = plan(attempt.hosts, {});
   const NewJobContext made = make_job_context();
   agents::Agents agents(agents_options(made.job.id), signals_);
-  const AttemptEnd end = connect(agents, planned, number);
+  AttemptEnd end = connect(agents, planned, number);
   if (end.signal != 0 || end.exit_code != 0) return end;
   if (const auto refusal = refusal_of(agents)) return refuse(*refusal, number);
   return start(attempt, number, made, agents);
