@@ -23,8 +23,9 @@ bool is_preempted(const Environment& environment);
 /// heterogeneous job, or for each task of an array. Only lines of `job` count. Pure.
 bool shows_preemption(std::string_view text, std::string_view job);
 
-/// The value of the first NAME=VALUE in a line of `scontrol show --oneliner`; empty: there is none.
-/// Texts of the user come late in the line. Pure.
+/// The value of a field such as JobState=RUNNING in a line of `scontrol show --oneliner`. Empty if
+/// the line lacks the field. The first field of this name counts, because texts of the user, which
+/// may look like a field, come last. Pure.
 std::string slurm_field(std::string_view line, std::string_view name);
 
 /// Whether a preemption of the job in the line has begun, also if the job has ended since. Pure.

@@ -28,9 +28,12 @@ std::string make_random_part();
 /// Whether `text` is an id that make_job_id can make.
 bool is_job_id(std::string_view text);
 
-/// The id that `text` means: the same id, or the only id that begins with `text`. If there is none,
-/// a text that does not end as ids do is a name: the result is the only job with this name, or the
-/// only one whose name begins with it. "MNIST_1" means "mnist-1-7k2pxd".
+/// The id that `text` means. The first rule that finds an id applies:
+///   1. the id that is equal to `text`;
+///   2. the only id that begins with `text`;
+///   3. the only job whose name is `text`: "MNIST_1" means "mnist-1-7k2pxd";
+///   4. the only job whose name begins with `text`.
+/// Rules 3 and 4 do not apply to a text that ends as ids do, because it may be a misspelt id.
 /// Errors: usage. If several ids begin with `text`, the error lists them. If no id does, the error
 ///   names the nearest.
 std::string find_job_id(std::string_view text, std::span<const std::string> ids);
