@@ -86,9 +86,7 @@ launch::CommandLookup RunJob::look_up(const Interrupt& interrupt) const {
             .exit_code = found.problem.empty() ? 0 : kCannotRun,
             .problem = found.problem};
   }
-  const auto path = given_.find("PATH");
-  return launch::find_command(request_.options.command.front(),
-                              path == given_.end() ? "/usr/bin:/bin" : path->second);
+  return launch::find_command(request_.options.command.front(), given_);
 }
 
 std::vector<launch::RankCommand> RunJob::plan(const launch::LaunchOptions& options,
