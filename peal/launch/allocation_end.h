@@ -19,14 +19,8 @@ std::optional<Timeout> time_left_of_allocation(const Environment& environment);
 /// Slurm, and once Slurm ends the job (COMPLETING). Errors: resource (Slurm does not answer).
 bool is_preempted(const Environment& environment);
 
-/// Reads the output of `scontrol show job --oneliner`. It has a line for each component of a
-/// heterogeneous job, or for each task of an array. Only lines of `job` count. Pure.
+/// Whether a line of `job` in the output of `scontrol show job --oneliner` shows it. Pure.
 bool shows_preemption(std::string_view text, std::string_view job);
-
-/// The value of a field such as JobState=RUNNING in a line of `scontrol show --oneliner`. Empty if
-/// the line lacks the field. The first field of this name counts, because texts of the user, which
-/// may look like a field, come last. Pure.
-std::string slurm_field(std::string_view line, std::string_view name);
 
 /// Whether a preemption of the job in the line has begun, also if the job has ended since. Pure.
 bool has_preempt_time(std::string_view line);

@@ -1,22 +1,24 @@
 #include "peal/launch/lost_batch_host.h"
 
 #include <algorithm>
-#include <chrono>
-#include <optional>
+#include <cstdint>
 #include <thread>
-#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "peal/base/error.h"
-#include "peal/launch/allocation_end.h"
-#include "peal/launch/program.h"
+#include "peal/base/parse_number.h"
+#include "peal/base/split.h"
+#include "peal/launch/command.h"
+#include "peal/launch/scontrol.h"
 #include "peal/rendezvous/nodelist.h"
 
 namespace peal::launch {
 namespace {
 
-/// Slurm takes SlurmdTimeout to notice the loss, often five minutes.
-constexpr std::chrono::seconds kAskEvery{5};
+/// Slurm's own default.
+constexpr std::chrono::seconds kUsualSlurmdTimeout{300};
 
 /// Empty if peal cannot read the list.
 std::vector<std::string> hosts_of(std::string_view nodelist) {
@@ -29,13 +31,27 @@ std::vector<std::string> hosts_of(std::string_view nodelist) {
 
 bool is_running(std::string_view line) { return slurm_field(line, "JobState") == "RUNNING"; }
 
-std::optional<std::string> try_slurm(std::vector<std::string> words) {
+/// Nothing if Slurm does not answer, or refuses.
+std::optional<std::string> try_slurm(const std::vector<std::string>& words) {
   try {
-    Answer answer = ask_program({.words = std::move(words)});
-    if (answer.exit_code == 0) return std::move(answer.out);
-  } catch (const Error&) {  // the command does not exist
+    return ask_slurm(words);
+  } catch (const Error&) {
+    return std::nullopt;
   }
-  return std::nullopt;
+}
+
+/// The batch script runs on a node of the job. So the first other node is the first or the second.
+bool may_be_first_other_node(std::string_view nodes, std::string_view node) {
+  auto hosts = hosts_of(nodes);
+  hosts.resize(std::min<std::size_t>(hosts.size(), 2));
+  return std::ranges::find(hosts, node) != hosts.end();
+}
+
+/// Slurm notices a loss later than SlurmdTimeout: for example after 25 s if it is 10 s.
+Deadline limit_of(const LostBatchHostWait& wait) {
+  const auto shown = try_slurm({"scontrol", "show", "config"});
+  const auto timeout = shown ? slurmd_timeout(*shown) : std::nullopt;
+  return Deadline::after(2 * timeout.value_or(kUsualSlurmdTimeout) + wait.margin);
 }
 
 }  // namespace
@@ -59,18 +75,44 @@ bool may_requeue(std::string_view line, std::string_view nodes, std::string_view
   return first != hosts.end() && *first == node;
 }
 
-void requeue_after_lost_batch_host(const Environment& environment) {
+std::string name_for_requeue(std::string_view line) {
+  const std::string array = slurm_field(line, "ArrayJobId");
+  const std::string task = slurm_field(line, "ArrayTaskId");
+  if (array.empty() || task.empty()) return slurm_field(line, "JobId");
+  return fmt::format("{}_{}", array, task);
+}
+
+std::optional<std::chrono::seconds> slurmd_timeout(std::string_view configuration) {
+  for (const std::string_view line : split(configuration, '\n')) {
+    const auto words = split(line, ' ');
+    if (words.front() != "SlurmdTimeout") continue;
+    for (const std::string_view word : words) {
+      if (const auto seconds = try_parse_number<std::uint16_t>(word)) {
+        return std::chrono::seconds(*seconds);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void requeue_after_lost_batch_host(const Environment& environment, const LostBatchHostWait& wait) {
   const auto job = environment("SLURM_JOB_ID");
   const auto nodes = environment("SLURM_JOB_NODELIST");
   const auto node = environment("SLURMD_NODENAME");
-  if (!job || !nodes || !node) return;
-  while (true) {
-    const auto line = try_slurm({"scontrol", "show", "job", "--oneliner", *job});
-    if (!line || !is_running(*line) || !may_requeue(*line, *nodes, *node)) return;
-    if (!lost_batch_host(*line).empty()) break;
-    std::this_thread::sleep_for(kAskEvery);
+  if (!job || !nodes || !node || !may_be_first_other_node(*nodes, *node)) return;
+  if (find_command("scontrol", environment("PATH").value_or("")).exit_code != 0) return;
+  const Deadline limit = limit_of(wait);
+  while (!limit.passed()) {
+    const auto shown = try_slurm({"scontrol", "show", "job", "--oneliner", *job}).value_or("");
+    const auto lines = lines_of_job(shown, *job);
+    if (!lines.empty()) {
+      const std::string_view line = lines.front();
+      if (!is_running(line) || !may_requeue(line, *nodes, *node)) return;
+      const bool is_lost = !lost_batch_host(line).empty();
+      if (is_lost && try_slurm({"scontrol", "requeue", name_for_requeue(line)})) return;
+    }
+    std::this_thread::sleep_for(wait.ask_every);
   }
-  try_slurm({"scontrol", "requeue", *job});
 }
 
 }  // namespace peal::launch

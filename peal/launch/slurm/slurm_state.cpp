@@ -13,6 +13,7 @@
 #include "peal/launch/allocation_end.h"
 #include "peal/launch/lost_batch_host.h"
 #include "peal/launch/process_end.h"
+#include "peal/launch/scontrol.h"
 
 namespace peal::launch::slurm {
 namespace {
