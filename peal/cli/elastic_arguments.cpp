@@ -8,17 +8,15 @@
 namespace peal::cli {
 namespace {
 
-using rendezvous::NodeRange;
-
 Error usage_error(const std::string& what) { return Error(ErrorKind::kUsage, what); }
 
 }  // namespace
 
-std::string ElasticArguments::name_of(const NodeRange& nodes) const {
+std::string ElasticArguments::name_of(const CountRange& nodes) const {
   return fmt::format("--nnodes {}:{}", nodes.least, nodes.most);
 }
 
-int ElasticArguments::ranks_on_each_host(const NodeRange& nodes) const {
+int ElasticArguments::ranks_on_each_host(const CountRange& nodes) const {
   if (const auto range = parse_range(counts_, wording_)) {
     throw usage_error(
         fmt::format("{} and {} {} both have a range: give one number of ranks for each "
@@ -49,7 +47,7 @@ void ElasticArguments::take_ranges(HorovodSettings& settings) const {
   }
   if (nodes) {
     const int each = ranks_on_each_host(*nodes);
-    ranks = RankRange{each * nodes->least, each * nodes->most};
+    ranks = CountRange{each * nodes->least, each * nodes->most};
     settings.values["--slots-per-host"] = {fmt::format("{}", each)};
   }
   settings.values["--min-np"] = {fmt::format("{}", ranks->least)};

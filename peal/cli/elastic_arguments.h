@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "peal/base/count_range.h"
 #include "peal/cli/horovod_settings.h"
 #include "peal/cli/torchrun_options.h"
 #include "peal/launch/elastic/elastic_options.h"
@@ -37,8 +38,8 @@ class ElasticArguments final {
 
  private:
   /// "--nnodes 1:3"
-  std::string name_of(const rendezvous::NodeRange& nodes) const;
-  int ranks_on_each_host(const rendezvous::NodeRange& nodes) const;
+  std::string name_of(const CountRange& nodes) const;
+  int ranks_on_each_host(const CountRange& nodes) const;
 
   const std::vector<std::string>& counts_;
   const launch::Wording& wording_;

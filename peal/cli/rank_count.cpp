@@ -26,21 +26,10 @@ int count_gpus() {
 
 }  // namespace
 
-std::optional<RankRange> parse_range(const std::vector<std::string>& counts,
-                                     const launch::Wording& wording) {
-  // "2-4" and "2,4" are ranges, too, in another form.
-  const auto colon = counts.size() == 1 ? counts.front().find_first_of(":-,") : std::string::npos;
-  if (colon == std::string::npos || counts.front().starts_with('-')) return std::nullopt;
-  const auto least = try_parse_number<int>(counts.front().substr(0, colon));
-  const auto most = try_parse_number<int>(counts.front().substr(colon + 1));
-  const bool is_right = counts.front()[colon] == ':' && least && most && *least >= 1;
-  if (is_right && *most >= *least) return RankRange{*least, *most};
-  throw Error(ErrorKind::kUsage,
-              fmt::format("{} \"{}\": it takes the least and the most ranks of an elastic job, in "
-                          "this order, as in 2:4{}",
-                          wording.count,
-                          counts.front(),
-                          is_right ? fmt::format("; {} is more than {}", *least, *most) : ""));
+std::optional<CountRange> parse_range(const std::vector<std::string>& counts,
+                                      const launch::Wording& wording) {
+  if (counts.size() != 1) return std::nullopt;
+  return parse_count_range(counts.front(), wording.count, "ranks");
 }
 
 std::optional<int> parse_count(const std::vector<std::string>& counts,

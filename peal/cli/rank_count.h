@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "peal/base/count_range.h"
 #include "peal/base/error.h"
 #include "peal/config/environment.h"
 #include "peal/launch/wording.h"
@@ -20,14 +21,9 @@ int parse_rank_count(const std::string& text, const std::string& source);
 /// Errors: usage.
 std::optional<int> count_in(const Environment& environment);
 
-/// The numbers in -n 2:4: an elastic job.
-struct RankRange {
-  int least = 1;
-  int most = 1;
-};
-/// Nothing if -n has no colon. Errors: usage.
-std::optional<RankRange> parse_range(const std::vector<std::string>& counts,
-                                     const launch::Wording& wording);
+/// The numbers in -n 2:4: an elastic job. Nothing if -n has no range. Errors: usage.
+std::optional<CountRange> parse_range(const std::vector<std::string>& counts,
+                                      const launch::Wording& wording);
 
 /// The value of -n; nothing if `counts`, all values that -n has, is empty, or has a range.
 /// Errors: usage.

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/bracketed.h"
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
 #include "peal/base/printable.h"
@@ -267,7 +268,7 @@ void add_node_notice(const launch::LaunchOptions& options, std::vector<std::stri
                                 options.node.source,
                                 ranks,
                                 launch::world_size_of(options),
-                                options.node.master,
+                                bracketed(options.node.master),
                                 options.node.port,
                                 is_this_machine(options.node.master) ? ", on this machine" : ""));
 }

@@ -145,7 +145,7 @@ TorchrunValues TorchrunOptions::given() const {
   return given;
 }
 
-std::optional<rendezvous::NodeRange> node_range_of(const TorchrunValues& given) {
+std::optional<CountRange> node_range_of(const TorchrunValues& given) {
   if (!has(given, "--nnodes")) return std::nullopt;
   const auto range = rendezvous::parse_node_range(text_of(given, "--nnodes"), "--nnodes");
   return range.least == range.most ? std::nullopt : std::optional(range);
@@ -154,8 +154,9 @@ std::optional<rendezvous::NodeRange> node_range_of(const TorchrunValues& given) 
 rendezvous::NodeOptions node_options_of(const TorchrunValues& given) {
   rendezvous::NodeOptions node;
   check_backend(given);
-  if (has(given, "--nnodes") && !node_range_of(given)) {
-    node.nodes = rendezvous::parse_node_count(text_of(given, "--nnodes"), "--nnodes");
+  if (has(given, "--nnodes")) {
+    const auto range = rendezvous::parse_node_range(text_of(given, "--nnodes"), "--nnodes");
+    if (range.least == range.most) node.nodes = range.least;
   }
   if (has(given, "--node-rank")) {
     node.node = whole_number("--node-rank", text_of(given, "--node-rank"));

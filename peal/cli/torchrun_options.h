@@ -9,8 +9,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "peal/base/count_range.h"
 #include "peal/launch/options.h"
-#include "peal/rendezvous/node_variables.h"
 #include "peal/rendezvous/read_node_place.h"
 
 namespace peal::cli {
@@ -32,7 +32,7 @@ class TorchrunOptions final {
 
 /// MIN and MAX of --nnodes MIN:MAX: the hosts of an elastic job. Nothing for a fixed number.
 /// Errors: usage.
-std::optional<rendezvous::NodeRange> node_range_of(const TorchrunValues& given);
+std::optional<CountRange> node_range_of(const TorchrunValues& given);
 
 /// The options about nodes. A range of --nnodes does not count. Errors: usage.
 rendezvous::NodeOptions node_options_of(const TorchrunValues& given);

@@ -57,6 +57,9 @@ TEST(NodeTest, TheOptionsOfTorchrunMakeThisANode) {
                           "[3] 3/4 local 1/2 node 1/2 at m:5 none"));
   EXPECT_EQ(ended.err,
             "peal: node 1 of 2 (--nnodes 2): ranks 2 to 3 of 4; the ranks meet at m:5\n");
+  const Ended ipv6 = run_program(shell(
+      1, "", {"--nnodes=2", "--node-rank=1", "--master-addr=2001:db8::1", "--master-port=5"}));
+  EXPECT_THAT(ipv6.err, HasSubstr("; the ranks meet at [2001:db8::1]:5\n"));
   const Ended endpoint = run_program(shell(1,
                                            kShowPlace,
                                            {"--nnodes=2:2",

@@ -14,6 +14,20 @@
 namespace peal::rendezvous {
 namespace {
 
+/// N of "N" or "N:N".
+int parse_node_count(const std::string& text, const std::string& name) {
+  const auto colon = text.find(':');
+  const std::string least = text.substr(0, colon);
+  const auto count = try_parse_number<int>(least);
+  const bool is_fixed = colon == std::string::npos || text.substr(colon + 1) == least;
+  if (is_fixed && count && *count >= 1) return *count;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{} {}: it takes one number of nodes, 1 or more, because the nodes of "
+                          "this job are started by something else",
+                          name,
+                          quoted_beginning(text)));
+}
+
 /// The number of this node. A job of one node need not give it.
 Number own_number(const Environment& environment, const Number& nodes, const std::string& name) {
   if (const auto node = number_variable(environment, name)) {
@@ -32,33 +46,14 @@ Number own_number(const Environment& environment, const Number& nodes, const std
 
 }  // namespace
 
-NodeRange parse_node_range(const std::string& text, const std::string& source) {
-  const auto colon = text.find(':');
-  const auto least = try_parse_number<int>(text.substr(0, colon));
-  const auto most =
-      colon == std::string::npos ? least : try_parse_number<int>(text.substr(colon + 1));
-  if (!least || !most || *least < 1 || *most < *least) {
-    const bool is_range = text.find_first_of(":-,", 1) != std::string::npos;
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{} {}: it takes {}",
-                            source,
-                            quoted_beginning(text),
-                            is_range ? "the least and the most nodes of an elastic job, in this "
-                                       "order, as in 1:3"
-                                     : "the number of nodes, 1 or more"));
-  }
-  return {.least = *least, .most = *most};
-}
-
-int parse_node_count(const std::string& text, const std::string& source) {
-  const NodeRange range = parse_node_range(text, source);
-  if (range.least == range.most) return range.least;
-  throw Error(ErrorKind::kUsage,
-              fmt::format("{0} {1}: the nodes of this job are started by something else, so their "
-                          "number cannot change: give one number, as in {0} {2}",
-                          source,
-                          text,
-                          range.most));
+CountRange parse_node_range(const std::string& text, const std::string& source) {
+  if (const auto range = parse_count_range(text, source, "nodes")) return *range;
+  const auto count = try_parse_number<int>(text);
+  if (count && *count >= 1) return {*count, *count};
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format(
+          "{} {}: it takes the number of nodes, 1 or more", source, quoted_beginning(text)));
 }
 
 HostPort parse_endpoint(const std::string& text, const std::string& source) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "peal/base/count_range.h"
 #include "peal/config/environment.h"
 #include "peal/rendezvous/number_variable.h"
 
@@ -34,16 +35,8 @@ std::optional<NodeVariables> cluster_variables(const Environment& environment);
 /// The first of the above that is set. Errors: as above.
 std::optional<NodeVariables> any_node_variables(const Environment& environment);
 
-/// MIN and MAX of "MIN:MAX", or twice N of "N".
-struct NodeRange {
-  int least = 1;
-  int most = 1;
-};
-/// Errors: usage. `source`: "--nnodes".
-NodeRange parse_node_range(const std::string& text, const std::string& source);
-
-/// N of "N" or "N:N". Errors: usage, also for a range "1:4". `source`: "--nnodes".
-int parse_node_count(const std::string& text, const std::string& source);
+/// MIN and MAX of "MIN:MAX", or twice N of "N". Errors: usage. `source`: "--nnodes".
+CountRange parse_node_range(const std::string& text, const std::string& source);
 
 /// A host and a port of "host:port", "host" or "[::1]:port". Port 0 means any port: then
 /// the result has no port. Errors: usage for a wrong port.

@@ -190,13 +190,17 @@ void say(const std::string& sentence) {
   std::fflush(stderr);
 }
 
-EndDetail detail_of_memory(const State& state, int request) {
-  const bool is_killed = state.exit_code == kSignalCode + SIGKILL;
-  const bool is_likely = state.memory_limit.value > 0 && request == 0 && is_killed;
-  if (!state.is_out_of_memory && !is_likely) return {};
-  say(text_of_memory(state.is_out_of_memory ? Evidence::kEngine : Evidence::kLimit,
-                     state.memory_limit));
-  return {.out_of_memory = is_killed ? 1 : 0, .memory_limit = state.memory_limit.value};
+bool is_killed(const State& state) { return state.exit_code == kSignalCode + SIGKILL; }
+
+/// Nothing if memory did not run out, as far as is known.
+std::optional<Evidence> evidence_of_memory(const State& state, int request) {
+  if (state.is_out_of_memory) return Evidence::kEngine;
+  const bool is_likely = state.memory_limit.value > 0 && request == 0 && is_killed(state);
+  return is_likely ? std::optional(Evidence::kLimit) : std::nullopt;
+}
+
+EndDetail detail_of_memory(const State& state) {
+  return {.out_of_memory = is_killed(state) ? 1 : 0, .memory_limit = state.memory_limit.value};
 }
 
 /// The command that replaces the entrypoint is an option beside the image.
@@ -231,13 +235,21 @@ struct Verdict {
   EndDetail detail{};
 };
 
+/// The result of a program that has run.
+Verdict judge_program(const State& state, int request) {
+  const auto evidence = evidence_of_memory(state, request);
+  if (!evidence) return {.code = state.exit_code};
+  say(text_of_memory(*evidence, state.memory_limit));
+  return {state.exit_code, detail_of_memory(state)};
+}
+
 /// The result of the rank, told apart from a failure of the engine or of the container's init.
 Verdict judge(const Run& run, const End& end) {
   const ImageCommand command = command_of(run.arguments, run.image);
   if (end.state && end.state->is_running) return {.code = end.code};
   if (end.state && end.state->has_started) {
     const auto reason = failure_of_init(end.state->exit_code, end.last_line);
-    if (!reason) return {end.state->exit_code, detail_of_memory(*end.state, end.request)};
+    if (!reason) return judge_program(*end.state, end.request);
     say(text_of_failed_command(run.name, command, *reason));
     return {code_of_failure(*reason), {.container_start = ContainerStart::kFailed}};
   }
