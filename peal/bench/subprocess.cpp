@@ -9,10 +9,10 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 
 #include "peal/base/error.h"
 #include "peal/launch/command.h"
+#include "peal/launch/rank_command.h"
 #include "peal/net/socket.h"
 #include "peal/system/pipe.h"
 
@@ -76,8 +76,7 @@ Finished run_program(const std::vector<std::string>& words, Deadline deadline) {
 }
 
 std::optional<std::string> find_program(const std::string& name) {
-  const char* const path = std::getenv("PATH");
-  const auto found = launch::find_command(name, path == nullptr ? "/usr/bin:/bin" : path);
+  const auto found = launch::find_command(name, launch::process_variables());
   if (found.exit_code != 0) return std::nullopt;
   return found.path;
 }

@@ -1,6 +1,5 @@
 #include "peal/cli/run_attempts.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -8,12 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/error.h"
+#include "peal/base/interrupt.h"
 #include "peal/cli/agents_options.h"
 #include "peal/cli/injection.h"
-#include "peal/cli/say.h"
 #include "peal/launch/agents/run_on_hosts.h"
-#include "peal/launch/allocation_end.h"
-#include "peal/launch/attempt_loop.h"
 #include "peal/launch/command.h"
 #include "peal/launch/containers/container_command.h"
 #include "peal/launch/containers/engine_client.h"
@@ -28,18 +26,15 @@
 namespace peal::cli {
 namespace {
 
-class RunJob final : public launch::AttemptedJob {
+class RunJob final : public TerminalJob {
  public:
   RunJob(const RunRequest& request,
          const launch::Variables& inherited,
          launch::SignalReader& signals);
   launch::AttemptEnd run(const launch::BeginAttempt& attempt, int number) override;
-  void tell(const std::string& sentence) override { say(fmt::format("peal: {}\n", sentence)); }
-  bool is_preempted() override { return launch::is_preempted(process_environment()); }
 
  private:
-  void say(std::string_view text) const { cli::say(text, signals_); }
-  launch::CommandLookup look_up() const;
+  launch::CommandLookup look_up(const Interrupt& interrupt) const;
   std::vector<launch::RankCommand> plan(const launch::LaunchOptions& options,
                                         const launch::JobContext& job,
                                         const std::string& program) const;
@@ -54,16 +49,15 @@ class RunJob final : public launch::AttemptedJob {
   const RunRequest& request_;
   const launch::Variables& inherited_;
   const launch::Variables given_;
-  launch::SignalReader& signals_;
 };
 
 RunJob::RunJob(const RunRequest& request,
                const launch::Variables& inherited,
                launch::SignalReader& signals)
-    : request_(request),
+    : TerminalJob(signals),
+      request_(request),
       inherited_(inherited),
-      given_(given_variables(request, inherited)),
-      signals_(signals) {}
+      given_(given_variables(request, inherited)) {}
 
 launch::AttemptEnd RunJob::run(const launch::BeginAttempt& attempt, int number) {
   const launch::LaunchOptions options = options_of(attempt, number);
@@ -81,20 +75,18 @@ launch::LaunchOptions RunJob::options_of(const launch::BeginAttempt& attempt, in
   return options;
 }
 
-/// The program that runs here: the command, or the engine of its container.
-launch::CommandLookup RunJob::look_up() const {
+/// The program that runs here: the command, or the engine of its container. Throws Interrupted.
+launch::CommandLookup RunJob::look_up(const Interrupt& interrupt) const {
   if (request_.container) {
     const auto found = launch::containers::find_engine(
-        request_.container_engine, {request_.container->image}, inherited_);
+        request_.container_engine, {request_.container->image}, inherited_, interrupt);
     if (!found.notice.empty()) say(fmt::format("peal: {}\n", found.notice));
     constexpr int kCannotRun = 126;  // as in a shell
     return {.path = found.engine,
             .exit_code = found.problem.empty() ? 0 : kCannotRun,
             .problem = found.problem};
   }
-  const auto path = given_.find("PATH");
-  return launch::find_command(request_.options.command.front(),
-                              path == given_.end() ? "/usr/bin:/bin" : path->second);
+  return launch::find_command(request_.options.command.front(), given_);
 }
 
 std::vector<launch::RankCommand> RunJob::plan(const launch::LaunchOptions& options,
@@ -114,7 +106,16 @@ std::vector<launch::RankCommand> RunJob::plan(const launch::LaunchOptions& optio
 }
 
 launch::AttemptEnd RunJob::run_here(const launch::LaunchOptions& options) {
-  const launch::CommandLookup command = look_up();
+  launch::CommandLookup command;
+  int signal = 0;
+  try {
+    command = look_up([&] {  // an image may be pulled for minutes
+      signal = signals().take_end();
+      if (signal != 0) throw Error(ErrorKind::kAborted, "a signal ends the launch");
+    });
+  } catch (const Interrupted&) {
+    return {.signal = signal};
+  }
   if (command.exit_code != 0) {
     say(fmt::format("peal: {}\n", command.problem));
     return {.exit_code = command.exit_code};
@@ -131,7 +132,7 @@ launch::AttemptEnd RunJob::run_here(const launch::LaunchOptions& options) {
   made.job.flights = flights.private_folder();
   const auto ranks = plan(options, made.job, command.path);
   launch::LaunchReport result =
-      launch::run(options, ranks, out, launch::target_of(STDERR_FILENO), signals_);
+      launch::run(options, ranks, out, launch::target_of(STDERR_FILENO), signals());
   return report(result, flights, made.job.id, options);
 }
 
@@ -143,8 +144,8 @@ launch::AttemptEnd RunJob::run_on_hosts(const launch::LaunchOptions& options, in
   const launch::Target out = launch::target_of(STDOUT_FILENO);
   launch::NewJobContext made = launch::make_job_context();
   made.job.terminal_width = launch::line_width(options, out);
-  launch::agents::Agents agents(agents_options(request_, made.job.id, inherited_), signals_);
-  if (const int signal = launch::agents::connect(agents, options, signals_); signal != 0) {
+  launch::agents::Agents agents(agents_options(request_, made.job.id, inherited_), signals());
+  if (const int signal = launch::agents::connect(agents, options, signals()); signal != 0) {
     return {.signal = signal};
   }
   if (const auto refusal = launch::agents::refusal_of(agents)) {
@@ -163,7 +164,7 @@ launch::AttemptEnd RunJob::run_on_hosts(const launch::LaunchOptions& options, in
                                                              flights.folder(),
                                                              out,
                                                              launch::target_of(STDERR_FILENO),
-                                                             signals_);
+                                                             signals());
   if (!launch::all_went_well(result)) {
     agents.collect_records(flights.folder(), options.ranks, launch::agents::kRecordsLimit);
   }
@@ -191,15 +192,13 @@ launch::Variables given_variables(const RunRequest& request, launch::Variables i
   return inherited;
 }
 
-int run_attempts(const RunRequest& request, const launch::Variables& inherited) {
-  launch::SignalReader signals;
+int run_attempts(const RunRequest& request,
+                 const launch::Variables& inherited,
+                 launch::SignalReader& signals) {
   RunJob job(request, inherited, signals);
   launch::AttemptState state{.hosts = {}, .waiting_since = Clock::now()};
   for (const launch::HostSlots& host : request.options.hosts) state.hosts.push_back({host});
-  const int code =
-      launch::run_attempts(std::move(state), request.attempts, launch::slots_of, job, signals);
-  ::signal(SIGXFSZ, SIG_IGN);  // what is written at the exit may go to a file at its limit
-  return code;
+  return launch::run_attempts(std::move(state), request.attempts, launch::slots_of, job, signals);
 }
 
 }  // namespace peal::cli

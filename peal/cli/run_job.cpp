@@ -13,10 +13,8 @@
 #include "peal/cli/config_command.h"
 #include "peal/cli/injection.h"
 #include "peal/cli/run_attempts.h"
-#include "peal/cli/say.h"
 #include "peal/launch/agents/elastic_guard.h"
 #include "peal/launch/agents/run_on_hosts.h"
-#include "peal/launch/allocation_end.h"
 #include "peal/launch/attempt_loop.h"
 #include "peal/launch/dump_place.h"
 #include "peal/launch/elastic/round_records.h"
@@ -31,22 +29,17 @@ namespace peal::cli {
 namespace {
 
 /// An elastic job has one attempt, because the driver restarts the workers itself.
-class ElasticJob final : public launch::AttemptedJob {
+class ElasticJob final : public TerminalJob {
  public:
   ElasticJob(const RunRequest& request,
              const launch::Variables& inherited,
              launch::SignalReader& signals)
-      : request_(request), inherited_(inherited), signals_(signals) {}
+      : TerminalJob(signals), request_(request), inherited_(inherited) {}
   launch::AttemptEnd run(const launch::BeginAttempt& attempt, int number) override;
-  void tell(const std::string& sentence) override { say(fmt::format("peal: {}\n", sentence)); }
-  bool is_preempted() override { return launch::is_preempted(process_environment()); }
 
  private:
-  void say(std::string_view text) const { cli::say(text, signals_); }
-
   const RunRequest& request_;
   const launch::Variables& inherited_;
-  launch::SignalReader& signals_;
 };
 
 launch::AttemptEnd ElasticJob::run(const launch::BeginAttempt& /*attempt*/, int /*number*/) {
@@ -59,7 +52,7 @@ launch::AttemptEnd ElasticJob::run(const launch::BeginAttempt& /*attempt*/, int 
   }
   launch::remove_former_dump(options.log_directory, options.node);
   const launch::JobContext job = launch::make_job_context().job;
-  launch::agents::Agents agents(agents_options(request_, job.id, inherited_), signals_);
+  launch::agents::Agents agents(agents_options(request_, job.id, inherited_), signals());
   const bool is_slurm =
       request_.engine && request_.engine->engine == launch::agents::Engine::kSlurm;
   const LauncherFacts launcher{
@@ -77,7 +70,7 @@ launch::AttemptEnd ElasticJob::run(const launch::BeginAttempt& /*attempt*/, int 
       inherited_,
       launch::target_of(STDOUT_FILENO),
       launch::target_of(STDERR_FILENO),
-      signals_);
+      signals());
   if (!report.why_badly.empty() && !report.rounds.empty() && !flights.folder().empty()) {
     const launch::ElasticRound& last = report.rounds.back();
     agents.collect_round(observe::round_folder_in(flights.folder(), last.number),
@@ -91,6 +84,15 @@ launch::AttemptEnd ElasticJob::run(const launch::BeginAttempt& /*attempt*/, int 
           .may_be_preempted = report.signal == SIGTERM || launch::agents::may_be_preempted(agents)};
 }
 
+/// From its end on, a write beyond the limit of file sizes fails, and does not end this process.
+/// The ranks must not inherit this, so it does not hold while they may start.
+struct SafeExit {
+  SafeExit() = default;
+  ~SafeExit() { ::signal(SIGXFSZ, SIG_IGN); }
+  SafeExit(const SafeExit&) = delete;
+  SafeExit& operator=(const SafeExit&) = delete;
+};
+
 }  // namespace
 
 int run(const RunRequest& request) {
@@ -100,8 +102,9 @@ int run(const RunRequest& request) {
   const launch::Variables given = given_variables(request, inherited);
   say(warn_of_unknown(given));
   if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));
-  if (!request.elastic) return run_attempts(request, inherited);
+  const SafeExit safe_exit;  // ends after the reader of signals
   launch::SignalReader signals;
+  if (!request.elastic) return run_attempts(request, inherited, signals);
   ElasticJob job(request, inherited, signals);
   return launch::run_attempts({}, {}, launch::slots_of, job, signals);
 }

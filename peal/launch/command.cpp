@@ -90,6 +90,12 @@ CommandLookup find_command(const std::string& name, std::string_view search_path
   return best.problem.empty() ? not_found(name) : best;
 }
 
+CommandLookup find_command(const std::string& name, const Variables& environment) {
+  const auto path = environment.find("PATH");
+  return find_command(name,
+                      path == environment.end() ? std::string_view("/usr/bin:/bin") : path->second);
+}
+
 std::vector<std::string> with_interpreter(std::vector<std::string> command) {
   if (!command.empty() && command.front().ends_with(".py") &&
       look_at(command.front()) == Found::kNotExecutable) {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "peal/launch/rank_command.h"
+
 namespace peal::launch {
 
 /// The path of a command, or the reason why it cannot run.
@@ -18,6 +20,9 @@ struct CommandLookup {
 /// Finds a command like execvp(3): a name with a slash is a path; any other name is searched in the
 /// directories of `search_path` (the value of PATH).
 CommandLookup find_command(const std::string& name, std::string_view search_path);
+
+/// As above, with PATH of `environment`; without it /usr/bin and /bin.
+CommandLookup find_command(const std::string& name, const Variables& environment);
 
 /// Prefixes a Python script (*.py) that is not executable with python3. Returns any other command
 /// unchanged.

@@ -116,40 +116,42 @@ void GuardProcess::remove_stop_flag(Rank rank) const {
 }
 
 bool GuardProcess::start(RankCommand command, Placement placement, const RankFunction& function) {
-  std::optional<StopFlag> stop_flag = make_stop_flag(command);
+  Started started{.stop_flag = make_stop_flag(command)};
   placement.closed.insert(placement.closed.end(),
                           {null_.get(), child_news_.get(), duty_.orders, duty_.events});
   const Rank rank = command.rank;
-  Started started{.stop_flag = std::move(stop_flag)};
-  int error = 0;
-  std::optional<Pipe> end_pipe;
-  if (!command.after_end.empty()) {
-    error = start_after_end_of({command}, &started);
-    end_pipe = try_make_pipe();
-    if (error == 0 && !end_pipe) error = errno;
-  }
-  if (error == 0) {
-    if (end_pipe) {
-      placement.inherited = end_pipe->writer.get();
-      command.environment[kEndPipeVariable] = fmt::format("{}", placement.inherited);
-      started.end_detail = std::move(end_pipe->reader);
-      ::fcntl(
-          started.end_detail.get(), F_SETFL, O_NONBLOCK);  // another process may have the writer
-    }
-    const StartedProcess process = start_process(command, placement, function);
-    error = process.error;
-    started.pid = process.pid;
-  }
+  const bool at_terminal = placement.group != 0;
+  const int error = start_processes(std::move(command), std::move(placement), function, started);
   if (error != 0) {
     remove_stop_flag(rank);
     tell({.kind = GuardEvent::Kind::kNotStarted, .rank = rank, .value = error});
     return false;
   }
-  const bool at_terminal = placement.group != 0;
   started.target = at_terminal ? started.pid : -started.pid;
   ranks_[rank] = std::move(started);
   children_ = Children::kSome;
   return true;
+}
+
+/// Starts the command after the end of the rank, if it has one, and the rank. Returns 0 or errno.
+int GuardProcess::start_processes(RankCommand command,
+                                  Placement placement,
+                                  const RankFunction& function,
+                                  Started& started) {
+  Fd detail_writer;
+  if (!command.after_end.empty()) {
+    if (const int error = start_after_end_of({command}, &started); error != 0) return error;
+    std::optional<Pipe> pipe = try_make_pipe();
+    if (!pipe) return errno;
+    started.end_detail = std::move(pipe->reader);
+    ::fcntl(started.end_detail.get(), F_SETFL, O_NONBLOCK);  // another process may have the writer
+    detail_writer = std::move(pipe->writer);
+    placement.inherited = detail_writer.get();
+    command.environment[kEndPipeVariable] = fmt::format("{}", placement.inherited);
+  }
+  const StartedProcess process = start_process(command, placement, function);
+  started.pid = process.pid;
+  return process.error;
 }
 
 /// Returns 0 or errno. The command waits for the end of `running`; null: the rank ended.

@@ -72,6 +72,10 @@ class GuardProcess final {
 
   void start_ranks();
   bool start(RankCommand command, Placement placement, const RankFunction& function);
+  int start_processes(RankCommand command,
+                      Placement placement,
+                      const RankFunction& function,
+                      Started& started);
   void start_by_order(const GuardOrder& order);
   /// Whether a further rank may come, so that the guard must not end.
   bool waits_for_ranks() const;

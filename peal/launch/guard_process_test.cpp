@@ -54,6 +54,7 @@ class GuardProcessTest : public testing::Test {
   /// Runs the guard to its end and returns its events.
   std::vector<GuardEvent> run(std::vector<RankCommand> ranks) {
     duty_.ranks = std::move(ranks);
+    duty_.outputs.clear();  // closed by an earlier run
     for (std::size_t i = 0; i < 2 * duty_.ranks.size(); ++i) {
       duty_.outputs.push_back(::fcntl(null_.get(), F_DUPFD_CLOEXEC, 3));
     }
@@ -101,6 +102,13 @@ class MadeFile {
  public:
   explicit MadeFile(const std::string& name)
       : path_(testing::TempDir() + "/" + name + "_" + std::to_string(::getpid())) {}
+  ~MadeFile() {
+    ::unlink((path_ + ".pid").c_str());
+    ::unlink(path_.c_str());
+  }
+  MadeFile(const MadeFile&) = delete;
+  MadeFile& operator=(const MadeFile&) = delete;
+
   /// A rank whose command after the end makes the file, some time after the end. The command writes
   /// its pid into the file $MADE.pid, and runs `before` first.
   RankCommand rank(const std::string& script, const std::string& before = "") const {
@@ -110,10 +118,7 @@ class MadeFile {
         "/bin/sh", "-c", "echo $$ > $MADE.pid; cat; " + before + "sleep 0.3; echo done > $MADE"};
     return rank;
   }
-  bool take() const {
-    ::unlink((path_ + ".pid").c_str());
-    return ::unlink(path_.c_str()) == 0;
-  }
+  bool exists() const { return ::access(path_.c_str(), F_OK) == 0; }
 
  private:
   std::string path_;
@@ -124,7 +129,7 @@ constexpr const char* kWaitForPid = "until [ -s $MADE.pid ]; do sleep 0.02; done
 TEST_F(GuardProcessTest, TheCommandAfterTheEndRunsWhenARankHasEnded) {
   const MadeFile file("after_end");
   run({file.rank("exit 3")});
-  EXPECT_TRUE(file.take());
+  EXPECT_TRUE(file.exists());
 }
 
 TEST_F(GuardProcessTest, TheCommandAfterTheEndIsNotKilledWithTheRanks) {
@@ -132,7 +137,7 @@ TEST_F(GuardProcessTest, TheCommandAfterTheEndIsNotKilledWithTheRanks) {
   lose_launcher();
   const auto events = run({file.rank("exec sleep 1000")});
   EXPECT_THAT(statuses(events), ElementsAre(SIGKILL));
-  EXPECT_TRUE(file.take());
+  EXPECT_TRUE(file.exists());
 }
 
 int starts_of_after_end(const std::vector<GuardEvent>& events) {
@@ -145,7 +150,7 @@ TEST_F(GuardProcessTest, TheCommandAfterTheEndStartsAgainIfItIsKilledWhileTheRan
       run({file.rank(std::string(kWaitForPid) +
                      "pid=$(cat $MADE.pid); rm $MADE.pid; kill -9 $pid; " + kWaitForPid)});
   EXPECT_EQ(starts_of_after_end(events), 2);
-  EXPECT_TRUE(file.take());
+  EXPECT_TRUE(file.exists());
 }
 
 TEST_F(GuardProcessTest, TheCommandAfterTheEndStartsAgainIfItIsKilledTogetherWithTheRank) {
@@ -153,7 +158,7 @@ TEST_F(GuardProcessTest, TheCommandAfterTheEndStartsAgainIfItIsKilledTogetherWit
   const auto events = run({file.rank(std::string(kWaitForPid) + "kill -9 $(cat $MADE.pid) $$")});
   EXPECT_THAT(statuses(events), ElementsAre(SIGKILL));
   EXPECT_EQ(starts_of_after_end(events), 2);
-  EXPECT_TRUE(file.take());
+  EXPECT_TRUE(file.exists());
 }
 
 TEST_F(GuardProcessTest, TheCommandAfterTheEndStartsAgainIfItIsKilledAfterTheEndOfTheRank) {
@@ -161,14 +166,14 @@ TEST_F(GuardProcessTest, TheCommandAfterTheEndStartsAgainIfItIsKilledAfterTheEnd
   const auto events =
       run({file.rank("exit 3", "mkdir $MADE.once && kill -9 $$; rmdir $MADE.once; ")});
   EXPECT_EQ(starts_of_after_end(events), 2);
-  EXPECT_TRUE(file.take());
+  EXPECT_TRUE(file.exists());
 }
 
 TEST_F(GuardProcessTest, ACommandAfterTheEndThatIsAlwaysKilledDoesNotKeepTheGuardBusy) {
   const MadeFile file("always_killed");
   const auto events = run({file.rank("exit 3", "kill -9 $$; ")});
   EXPECT_EQ(starts_of_after_end(events), 4);
-  EXPECT_FALSE(file.take());
+  EXPECT_FALSE(file.exists());
 }
 
 TEST_F(GuardProcessTest, TheEventOfTheEndHasTheDetailThatTheProcessWroteToItsPipe) {
@@ -178,9 +183,12 @@ TEST_F(GuardProcessTest, TheEventOfTheEndHasTheDetailThatTheProcessWroteToItsPip
     const auto end = std::ranges::find(events, Kind::kEnded, &GuardEvent::kind);
     return end == events.end() ? EndDetail{.memory_limit = -1} : end->detail;
   };
-  EXPECT_EQ(detail_of("printf '\\0\\0\\0\\0\\1\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0' "
-                      ">/proc/self/fd/$PEAL_END_PIPE"),
+  const std::string half = "'\\0\\0\\0\\0\\1\\0\\0\\0'";
+  const std::string pipe = " >/proc/self/fd/$PEAL_END_PIPE";
+  EXPECT_EQ(detail_of("printf " + half + "'\\0\\0\\0\\0\\0\\0\\0\\0'" + pipe),
             EndDetail{.container_start = ContainerStart::kFailed});
+  EXPECT_EQ(detail_of("printf " + half + pipe), EndDetail{}) << "a part is not a detail";
+  EXPECT_EQ(detail_of("sleep 100 & exit 0"), EndDetail{}) << "the other process keeps the pipe";
 }
 
 TEST_F(GuardProcessTest, AWarningSetsTheFlagsOfAllRanksAndSendsNoSignal) {

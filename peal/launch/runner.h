@@ -92,7 +92,7 @@ struct LogQuery {
   Follow follow = Follow::kNo;   // may begin before the job runs
   Interrupt interrupt{};         // called while the runner waits
   /// With `follow`: gets "attempt 0 failed: ...; attempt 1 follows", between the lines of the two
-  /// attempts.
+  /// attempts. From Slurm also "the job waits; Slurm's reason: Resources", once for each reason.
   std::function<void(const std::string& sentence)> tell{};
 };
 

@@ -64,10 +64,12 @@ std::optional<SignalReader::Taken> SignalReader::try_next() {
 
 int SignalReader::take_end() {
   int first = 0;
+  bool stops = false;
   while (const auto taken = try_next()) {
-    if (taken->signal == SIGTSTP) ::raise(SIGSTOP);
+    if (taken->signal == SIGTSTP) stops = true;
     if (first == 0 && ends_a_launch(taken->signal)) first = taken->signal;
   }
+  if (stops && first == 0) ::raise(SIGSTOP);
   return first;
 }
 

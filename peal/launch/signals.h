@@ -35,7 +35,7 @@ class SignalReader final {
   /// Returns nothing if no signal is pending.
   std::optional<Taken> try_next();
   /// For a launcher without ranks: takes all pending signals. Returns the first that ends a launch;
-  /// 0: none. SIGTSTP stops this process.
+  /// 0: none; then SIGTSTP stops this process.
   int take_end();
   /// The signal mask before construction.
   const sigset_t& previous_mask() const { return previous_; }

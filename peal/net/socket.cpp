@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "peal/base/bracketed.h"
 #include "peal/base/error.h"
 #include "peal/system/withheld.h"
 
@@ -134,14 +135,12 @@ Address peer_address(int fd) { return address_by<::getpeername>(fd, "getpeername
 
 std::string own_address_towards(const std::string& host) {
   try {
-    const bool is_v6 = host.find(':') != std::string::npos;
-    const Address to = Address::parse(is_v6 ? "[" + host + "]:9" : host + ":9");
+    const Address to = Address::parse(bracketed(host) + ":9");
     // A datagram socket that connects chooses its address, and sends nothing.
     const Fd fd(::socket(to.raw()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (!fd || ::connect(fd.get(), to.raw(), to.size()) != 0) return "";
-    const std::string text = local_address(fd.get()).to_string();
-    const std::string_view own = std::string_view(text).substr(0, text.rfind(':'));
-    return std::string(is_v6 ? own.substr(1, own.size() - 2) : own);
+    const std::string own = host_of(local_address(fd.get()));
+    return own.starts_with('[') ? own.substr(1, own.size() - 2) : own;
   } catch (const Error&) {
     return "";
   }

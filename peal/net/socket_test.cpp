@@ -35,6 +35,14 @@ std::vector<std::string> local_addresses() {
   return addresses;
 }
 
+TEST(SocketTest, TheOwnAddressTowardsThisMachineIsTheSameAddress) {
+  EXPECT_EQ(own_address_towards("127.0.0.1"), "127.0.0.1");
+  if (std::ranges::count(local_addresses(), "[::1]:0") > 0) {
+    EXPECT_EQ(own_address_towards("::1"), "::1");
+  }
+  EXPECT_EQ(own_address_towards("no-address"), "");
+}
+
 /// A port of 127.0.0.1 without a listener.
 Address vacant_address() {
   const Fd listener = listen_on(Address::parse("127.0.0.1:0"));

@@ -7,8 +7,7 @@
 #include <span>
 #include <string>
 
-#include <fmt/format.h>
-
+#include "peal/base/bracketed.h"
 #include "peal/base/error.h"
 #include "peal/base/parse_number.h"
 
@@ -29,10 +28,8 @@ std::span<const std::byte> raw_bytes(const Address& address) {
 }
 
 std::optional<Address> host_address(std::string_view host) {
-  const bool is_v6 = host.find(':') != std::string_view::npos;
-  const std::string text = is_v6 ? fmt::format("[{}]:0", host) : fmt::format("{}:0", host);
   try {
-    return Address::parse(text);
+    return Address::parse(bracketed(std::string(host)) + ":0");
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -13,8 +12,6 @@
 
 namespace peal {
 namespace {
-
-constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP};
 
 // A signal handler reaches nothing but globals.
 static_assert(std::atomic<TimePoint>::is_always_lock_free);
@@ -101,7 +98,7 @@ StopSignals::~StopSignals() {
   Handlers& all = handlers.get();
   const std::lock_guard lock(all.mutex);
   if (--all.users > 0) return;
-  for (const int number : kStopSignals) {
+  for (int number = 1; number < NSIG; ++number) {
     if (is_noted(number)) ::signal(number, SIG_DFL);
   }
 }

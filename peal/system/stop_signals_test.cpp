@@ -33,6 +33,15 @@ TEST(StopSignalsTest, ASignalIsNotedAndTheDefaultComesBack) {
   EXPECT_EQ(handler_of(SIGTERM), SIG_DFL);
 }
 
+TEST(StopSignalsTest, TheDefaultOfAnySignalComesBack) {
+  {
+    const StopSignals signals({SIGQUIT});
+    ::raise(SIGQUIT);
+    EXPECT_EQ(signals.number(), SIGQUIT);
+  }
+  EXPECT_EQ(handler_of(SIGQUIT), SIG_DFL);
+}
+
 TEST(StopSignalsTest, TheLastOfSeveralObjectsRestoresTheDefault) {
   auto first = std::make_unique<StopSignals>();
   auto second = std::make_unique<StopSignals>();

@@ -1,6 +1,7 @@
 #include "peal/system/whole_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -33,6 +34,12 @@ class UnfinishedFile final {
 
   const char* name() const { return name_.c_str(); }
 
+  /// Whether the file has a second name.
+  bool is_linked() const {
+    struct stat status {};
+    return ::stat(name_.c_str(), &status) == 0 && status.st_nlink == 2;
+  }
+
  private:
   std::string name_;
 };
@@ -48,10 +55,12 @@ void write_whole_file(const std::string& path, std::string_view bytes) {
 
 bool write_first_whole_file(const std::string& path, std::string_view bytes) {
   const UnfinishedFile unfinished(path, bytes);
-  if (::link(unfinished.name(), path.c_str()) == 0) return true;
-  if (errno == EEXIST) return false;
-  const bool has_no_links = errno == EPERM || errno == EOPNOTSUPP;  // the file system
-  if (!has_no_links) throw system_error("cannot write " + path, errno);
+  const int error = ::link(unfinished.name(), path.c_str()) == 0 ? 0 : errno;
+  // On NFS the link may exist after an error: the answer was lost, and the request was repeated.
+  if (error == 0 || unfinished.is_linked()) return true;
+  if (error == EEXIST) return false;
+  const bool has_no_links = error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
+  if (!has_no_links) throw system_error("cannot write " + path, error);
   if (::access(path.c_str(), F_OK) == 0) return false;
   if (::rename(unfinished.name(), path.c_str()) == 0) return true;
   throw system_error("cannot write " + path, errno);

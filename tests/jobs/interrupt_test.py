@@ -9,6 +9,7 @@ import pathlib
 import shlex
 import signal
 import subprocess
+import time
 
 import jobs
 from jobs import PATIENCE, JobTest, role, shell, wait_until
@@ -72,15 +73,21 @@ class Interrupt(JobTest):
                 self.assertEqual((run.returncode, out), (128 + number, job + "\n"))
 
     def test_both_signals_of_timeout_are_one_request(self):
-        self.engine("sbatch", "echo 17")
-        run = self.submit_in_a_group("slurm")
-        self.await_file("asked")
-        for _ in range(2):
-            os.kill(run.pid, signal.SIGTERM)
-            wait_until(lambda: not is_pending(run.pid, signal.SIGTERM), "delivered: SIGTERM")
-        self.open_gate()
-        self.end_of_submission(run)
-        self.assertEqual(run.returncode, 128 + signal.SIGTERM)
+        for _ in range(10):
+            self.setUp()
+            self.engine("sbatch", "echo 17")
+            run = self.submit_in_a_group("slurm")
+            self.await_file("asked")
+            begin = time.monotonic()
+            for _ in range(2):
+                os.kill(run.pid, signal.SIGTERM)
+                wait_until(lambda: not is_pending(run.pid, signal.SIGTERM), "delivered: SIGTERM")
+            self.open_gate()
+            out, err = run.communicate(timeout=PATIENCE)
+            # The second signal is a second request if it comes a second later, as on a busy machine.
+            if run.returncode != -signal.SIGTERM or time.monotonic() - begin < 1:
+                break
+        self.assertEqual((run.returncode, out), (128 + signal.SIGTERM, os.listdir(self.jobs)[0] + "\n"), err)
 
     def test_a_second_request_ends_the_submission_at_once(self):
         self.engine("sbatch", "echo 17")

@@ -157,7 +157,8 @@ TEST_F(NodesTest, AMissingNode0IsNamedByThePlaceThatTheUserHasGiven) {
 }
 
 TEST_F(NodesTest, TwoNodesWithTheSameNumberAreRejectedAndNamed) {
-  // Node 1 is not started: its ranks and one node 0 could meet and end before the other node 0 comes.
+  // Node 1 is not started: its ranks and one node 0 could meet and end before the other node 0
+  // comes.
   start(variables_of(0, 2), {"meet"});
   start(variables_of(0, 2), {"meet"});
   bool is_named = false;

@@ -49,14 +49,19 @@ class SlurmJobTest(JobTest):
     def await_engine_state(self, job, state):
         wait_until(lambda: self.status(job)["engine_state"] == state, f"seen by Slurm: {state}")
 
-    def has_ended_without_the_wait(self, job, state):
+    def shorten_the_wait(self, job):
         """Slurm lets a requeued job wait for two minutes after the end of its last process, because the nodes refuse
         the job within the second of that end. Shortens the wait to two seconds."""
         shown = self.of_slurm("scontrol", "show", "job", "--oneliner", self.number(job))
         eligible = datetime.datetime.fromisoformat(re.search(r"EligibleTime=(\S+)", shown)[1])
         if eligible > datetime.datetime.now() + datetime.timedelta(seconds=60):
             self.cluster.run(["scontrol", "update", f"JobId={self.number(job)}", "StartTime=now+2"])
-        return self.status(job)["state"] == state
+
+    def await_state_after_requeue(self, job, state, patience=PATIENCE):
+        def is_there():
+            self.shorten_the_wait(job)
+            return self.status(job)["state"] == state
+        wait_until(is_there, state, patience)
 
 
 class Runner(SlurmJobTest):
@@ -112,8 +117,9 @@ class Runner(SlurmJobTest):
         job = self.submit_nodes(f"echo ready; exec sleep {LONG}")
         wait_until(lambda: self.logs(job).count("ready") == 2, "ready")
         self.of_slurm("scancel", self.number(job))
+        wait_until(lambda: (self.jobs / job / "end.json").exists(), "recorded by the launcher: the end")
+        self.assertIn("exit_code", self.record(job, "end.json"))  # `peal status` knows no exit code of such a job
         self.await_engine_state(job, "CANCELLED")
-        wait_until(lambda: (self.jobs / job / "end.json").exists(), "recorded: the end")
         status = self.status(job)
         self.assertEqual([status["state"], *(node["state"] for node in status["nodes"])], ["cancelled"] * 3, status)
         self.assertNotIn("failed", self.peal("status", job).stdout.lower())
@@ -135,7 +141,7 @@ class Runner(SlurmJobTest):
         wait_until(lambda: "attempt 1" in self.logs(job), "started again")
         self.of_slurm("scontrol", "requeue", self.number(job))
         self.await_state(job, "queued")
-        wait_until(lambda: self.has_ended_without_the_wait(job, "failed"), "failed")
+        self.await_state_after_requeue(job, "failed")
         end = self.record(job, "end.json")
         self.assertEqual((end["exit_code"], end["attempts"]), (7, 3), self.status(job))
         self.assertIn("attempt 2", self.logs(job))
@@ -212,7 +218,7 @@ class Runner(SlurmJobTest):
         seen.touch()
         self.assertEqual(preemptor.wait(), 0)
         for job in requeued, connecting:
-            wait_until(lambda: self.has_ended_without_the_wait(job, "succeeded"), "succeeded")
+            self.await_state_after_requeue(job, "succeeded")
         self.assertIn("trained", self.logs(connecting))
         self.assertIn("Slurm has preempted the job", self.status(requeued)["failed_attempt"]["failure"])
         for job in requeued, cancelled, connecting:
@@ -225,9 +231,11 @@ class Runner(SlurmJobTest):
 
     def test_logs_that_follow_a_waiting_job_say_why_the_job_waits(self):
         job = self.submit_nodes("true", nodes=9)
-        run = self.start("logs", "-f", job)
-        says = next(line for line in run.stderr if "PartitionConfig" in line)
-        self.assertEqual(says, "peal: the job waits; Slurm's reason: PartitionConfig; the job does not fit and will not start: cancel it, and submit it with other resources\n")
+        with self.path("said").open("w") as said:
+            run = self.start("logs", "-f", job, stderr=said)
+        says = ("peal: the job waits; Slurm's reason: PartitionConfig; the job does not fit and will not start: "
+                "cancel it, and submit it with other resources\n")
+        wait_until(lambda: says in self.path("said").read_text(), lambda: f"said: {says}{self.path('said').read_text()}")
         self.cancel(job)
         self.assertEqual(run.communicate(timeout=PATIENCE)[0], "")
 
@@ -307,7 +315,7 @@ class LostNodes(SlurmJobTest):
         self.cluster.kill_all("node1")  # the node has no power
         self.open_gate("gate-1")
         self.open_gate("gate-2")
-        wait_until(lambda: self.has_ended_without_the_wait(job, "succeeded"), "succeeded", patience=3 * PATIENCE)
+        self.await_state_after_requeue(job, "succeeded", patience=3 * PATIENCE)
         self.assertEqual(self.record(job, "end.json")["requeues"], 1)
         self.assertEqual(sorted(self.logs(job).splitlines()), ["[w-0] attempt 2 on node2", "[w-1] attempt 2 on node3"])
         self.assert_no_process()
@@ -317,7 +325,8 @@ class LostNodes(SlurmJobTest):
         self.await_attempt(job, 0, "node1", "node2")
         self.cluster.kill_all("node1")
         status = self.await_state(job, "unknown")
-        self.assertIn("Slurm has lost node1, on which the launcher ran", status["reason"])
+        self.assertEqual(status["reason"], "Slurm has lost node1, on which the launcher ran, and keeps the other nodes for the job. "
+                                           f"Slurm does not start the job again (--no-requeue): free the nodes with `peal cancel {job}`")
         self.assert_no_process()  # the agent on node2 has ended its rank
         self.cancel(job)
         self.await_engine_state(job, "CANCELLED")

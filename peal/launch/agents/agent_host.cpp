@@ -77,7 +77,7 @@ AgentHost::AgentHost(std::string name,
   }
   const EngineProgram found = find_engine_program(engine_);
   if (!found.problem.empty()) {
-    lacks_engine_ = true;
+    lacks_engine_ = engine_.engine != Engine::kThisMachine;
     refuse(found.problem);
     return;
   }

@@ -1,6 +1,7 @@
 #include "peal/launch/agents/agents.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -60,7 +61,7 @@ void replace(int set, int before, int now, std::uint32_t events, int owner) {
 
 }  // namespace
 
-Agents::Agents(AgentsOptions options, const SignalReader& signals)
+Agents::Agents(AgentsOptions options, SignalReader& signals)
     : options_(std::move(options)),
       signals_(signals),
       poll_(::epoll_create1(EPOLL_CLOEXEC)),
@@ -251,7 +252,10 @@ void Agents::collect(const std::map<int, RecordOrder>& orders,
   while (!waiting.empty() && !deadline.passed()) {
     std::array<pollfd, 2> entries{pollfd{poll_.get(), POLLIN, 0}, pollfd{signals_.fd(), POLLIN, 0}};
     ::poll(entries.data(), entries.size(), static_cast<int>(deadline.left().count()));
-    if (entries[1].revents != 0) return;  // the user does not wait
+    if (const int signal = signals_.take_end(); signal != 0) {
+      ::raise(signal);  // for the caller, which reads signals later
+      return;
+    }
     advance();
     std::erase_if(waiting, [&](int number) { return take_records(number, folder, names); });
   }

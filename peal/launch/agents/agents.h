@@ -42,7 +42,7 @@ struct HostNews {
 /// thread. `signals`: block SIGPIPE, and have the signal mask of the engine's commands.
 class Agents final {
  public:
-  Agents(AgentsOptions options, const SignalReader& signals);
+  Agents(AgentsOptions options, SignalReader& signals);
   /// Closes all connections. Then the agents end ranks that still run.
   ~Agents();
   Agents(const Agents&) = delete;
@@ -111,7 +111,7 @@ class Agents final {
   void note_changes(int host);
 
   const AgentsOptions options_;
-  const SignalReader& signals_;
+  SignalReader& signals_;
   Fd poll_;
   Fd timer_;
   int input_ = -1;

@@ -144,10 +144,7 @@ void ElasticGuard::take_names() {
 void ElasticGuard::connect_own(const std::string& host) {
   HostFacts facts{
       .arguments = launcher_.command, .environment = launcher_.environment, .quota = cpu_quota()};
-  const auto path = launcher_.environment.find("PATH");
-  const CommandLookup found =
-      find_command(launcher_.command.front(),
-                   path == launcher_.environment.end() ? "/usr/bin:/bin" : path->second);
+  const CommandLookup found = find_command(launcher_.command.front(), launcher_.environment);
   if (found.exit_code != 0) return refuse(host, found.problem, found.exit_code);
   facts.program = found.path;
   facts.cores = usable_cores();

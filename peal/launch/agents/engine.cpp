@@ -168,7 +168,10 @@ std::string problem_before_the_end(Engine engine, const std::string& output) {
     const bool is_final = line.find("Permission denied (") != std::string_view::npos ||
                           line.starts_with("Host key verification failed") ||
                           line.starts_with("ssh: ");
-    if (is_final) return ssh_problem(std::string(line));
+    if (!is_final) continue;
+    const std::string text(line);
+    const std::string problem = ssh_problem(text);
+    return problem.empty() ? last_line(text) : problem;
   }
   return "";
 }

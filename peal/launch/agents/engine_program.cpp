@@ -13,28 +13,24 @@
 namespace peal::launch::agents {
 namespace {
 
-/// See mpirun_problem.
+/// See mpirun_problem. All hosts of a job ask, so answers are kept.
 std::string problem_of(const std::string& mpirun) {
   static std::map<std::string, std::string> known;
   const auto found = known.find(mpirun);
   if (found != known.end()) return found->second;
-  std::string problem;
   try {
-    problem = mpirun_problem(ask_program({.words = {mpirun, "--version"}}).out);
+    std::string problem = mpirun_problem(ask_program({.words = {mpirun, "--version"}}).out);
+    return known.emplace(mpirun, std::move(problem)).first->second;
   } catch (const Error& error) {
-    problem = error.what();
+    return error.what();
   }
-  return known.emplace(mpirun, std::move(problem)).first->second;
 }
 
 }  // namespace
 
 EngineProgram find_engine_program(const EngineOptions& options) {
   const std::string name = agent_command(options, "").front();
-  const Variables variables = process_variables();
-  const auto path = variables.find("PATH");
-  const CommandLookup found =
-      find_command(name, path == variables.end() ? "/usr/bin:/bin" : path->second);
+  const CommandLookup found = find_command(name, process_variables());
   if (found.exit_code == 127 && options.engine != Engine::kThisMachine) {
     return {.problem = fmt::format(
                 "there is no {} on this machine: install it, or add its folder to PATH", name)};

@@ -81,6 +81,8 @@ TEST(EngineTest, SshInsideMpirunSaysThatNoAgentWillAnswer) {
               HasSubstr("it accepts no key of yours"));
   EXPECT_THAT(problem_before_the_end(Engine::kMpi, "ssh: connect to host n: No route to host\r\n"),
               HasSubstr("the network has no way to it"));
+  EXPECT_EQ(problem_before_the_end(Engine::kMpi, "ssh: connect to host n: Protocol error\r\n"),
+            "ssh: connect to host n: Protocol error");
   EXPECT_EQ(problem_before_the_end(Engine::kMpi, "sh: /etc/profile: Permission denied\n"), "");
   EXPECT_EQ(problem_before_the_end(Engine::kSsh, refused), "") << "ssh ends by itself";
 }

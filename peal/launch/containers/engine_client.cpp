@@ -1,7 +1,10 @@
 #include "peal/launch/containers/engine_client.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "peal/base/clock.h"
 #include "peal/base/error.h"
 #include "peal/base/printable.h"
 #include "peal/launch/command.h"
@@ -40,11 +44,29 @@ std::string content_of(const Fd& file) {
   return read_text(file);
 }
 
-int wait_for(pid_t pid) {
+int exit_code_of(pid_t pid) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/// Throws Interrupted, after it has killed the process and its children, which are its group.
+int wait_for(pid_t pid, const Interrupt& interrupt) {
+  if (!interrupt) return exit_code_of(pid);
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process) return exit_code_of(pid);
+  try {
+    wait_or_interrupt(Deadline(TimePoint::max()), interrupt, [&](Deadline slice) {
+      pollfd entry{process.get(), POLLIN, 0};
+      return ::poll(&entry, 1, static_cast<int>(slice.left().count())) > 0;
+    });
+  } catch (const Interrupted&) {
+    ::kill(-pid, SIGKILL);
+    exit_code_of(pid);
+    throw;
+  }
+  return exit_code_of(pid);
 }
 
 std::string last_line(std::string text) {
@@ -61,15 +83,22 @@ CommandLookup look_up_engine(const std::string& name, const std::string& path) {
           .problem = "no engine for containers was found in PATH: install podman or docker"};
 }
 
-bool has_image(const FoundEngine& found, const std::string& image, const Variables& environment) {
-  return run_engine(
-             found.engine, {"image", "inspect", "--format={{.Id}}", "--", image}, environment)
+bool has_image(const FoundEngine& found,
+               const std::string& image,
+               const Variables& environment,
+               const Interrupt& interrupt) {
+  return run_engine(found.engine,
+                    {"image", "inspect", "--format={{.Id}}", "--", image},
+                    environment,
+                    interrupt)
              .exit_code == 0;
 }
 
 /// Why the engine does not work on this host, such as docker without its daemon; empty: it works.
-std::string problem_of(const std::string& engine, const Variables& environment) {
-  const EngineAnswer answer = run_engine(engine, {"ps", "--quiet"}, environment);
+std::string problem_of(const std::string& engine,
+                       const Variables& environment,
+                       const Interrupt& interrupt) {
+  const EngineAnswer answer = run_engine(engine, {"ps", "--quiet"}, environment, interrupt);
   if (answer.exit_code == 0) return {};
   const std::string message = last_line(answer.errors);
   if (kind_of(engine) == EngineKind::kPodman) {
@@ -84,8 +113,12 @@ std::string problem_of(const std::string& engine, const Variables& environment) 
 }
 
 /// Adds to found.problem or found.notice.
-void pull(const std::string& image, const Variables& environment, FoundEngine& found) {
-  const EngineAnswer pulled = run_engine(found.engine, {"pull", "--", image}, environment);
+void pull(const std::string& image,
+          const Variables& environment,
+          const Interrupt& interrupt,
+          FoundEngine& found) {
+  const EngineAnswer pulled =
+      run_engine(found.engine, {"pull", "--", image}, environment, interrupt);
   if (pulled.exit_code == 0) {
     found.notice += fmt::format("the image {} was missing, and was pulled; ", image);
     return;
@@ -106,7 +139,8 @@ EngineKind kind_of(std::string_view engine) {
 
 EngineAnswer run_engine(const std::string& engine,
                         std::vector<std::string> arguments,
-                        const Variables& environment) {
+                        const Variables& environment,
+                        const Interrupt& interrupt) {
   arguments.insert(arguments.begin(), engine);
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const Fd out = output_file();
@@ -118,24 +152,25 @@ EngineAnswer run_engine(const std::string& engine,
                      .cpus = {}},
                     {.in = null.get(), .out = out.get(), .err = errors.get()});
   if (started.error != 0) throw system_error("cannot start " + engine, started.error);
-  const int code = wait_for(started.pid);
+  const int code = wait_for(started.pid, interrupt);
   return {.exit_code = code, .out = content_of(out), .errors = content_of(errors)};
 }
 
 FoundEngine find_engine(const std::string& name,
                         const std::vector<std::string>& images,
-                        const Variables& environment) {
+                        const Variables& environment,
+                        const Interrupt& interrupt) {
   const CommandLookup engine =
       look_up_engine(name, value_or(environment, "PATH", "/usr/local/bin:/usr/bin:/bin"));
   FoundEngine found{.engine = engine.path, .problem = engine.problem};
   if (!found.problem.empty()) return found;
   std::vector<std::string> missing;
   std::ranges::copy_if(images, std::back_inserter(missing), [&](const std::string& image) {
-    return !has_image(found, image, environment);
+    return !has_image(found, image, environment, interrupt);
   });
-  if (!missing.empty()) found.problem = problem_of(found.engine, environment);
+  if (!missing.empty()) found.problem = problem_of(found.engine, environment, interrupt);
   if (found.problem.empty()) {
-    for (const std::string& image : missing) pull(image, environment, found);
+    for (const std::string& image : missing) pull(image, environment, interrupt, found);
   }
   if (found.notice.ends_with("; ")) found.notice.resize(found.notice.size() - 2);
   if (!found.problem.empty()) found.engine.clear();

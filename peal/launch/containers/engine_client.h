@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "peal/base/interrupt.h"
 #include "peal/launch/rank_command.h"
 
 namespace peal::launch::containers {
@@ -30,10 +31,11 @@ struct EngineAnswer {
 };
 
 /// Waits until the command has ended. `arguments`: without the name of the program. Errors:
-/// resource, if the program cannot start.
+/// resource, if the program cannot start. Throws Interrupted, after it has killed the command.
 EngineAnswer run_engine(const std::string& engine,
                         std::vector<std::string> arguments,
-                        const Variables& environment);
+                        const Variables& environment,
+                        const Interrupt& interrupt = {});
 
 /// An engine that can run the image on this machine.
 struct FoundEngine {
@@ -44,9 +46,10 @@ struct FoundEngine {
 
 /// Finds the engine: `name`, or podman, else docker, if it is empty. Then checks that the engine
 /// has each image. If an image is missing, checks that the engine works (docker needs its daemon),
-/// and pulls the image, which may take minutes.
+/// and pulls the image, which may take minutes. Throws Interrupted, as run_engine.
 FoundEngine find_engine(const std::string& name,
                         const std::vector<std::string>& images,
-                        const Variables& environment);
+                        const Variables& environment,
+                        const Interrupt& interrupt = {});
 
 }  // namespace peal::launch::containers

@@ -2,12 +2,17 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/error.h"
 #include "peal/system/private_folder.h"
+#include "peal/system/process_state.h"
+#include "peal/system/text_file.h"
 
 namespace peal::launch::containers {
 namespace {
@@ -68,6 +73,26 @@ TEST_F(EngineClientTest, AnImageThatIsThereNeedsNoOtherCommand) {
   const FoundEngine found = find_engine(docker, {"first"}, {});
   EXPECT_EQ(found.engine, docker);
   EXPECT_EQ(found.problem + found.notice, "");
+}
+
+TEST_F(EngineClientTest, AnInterruptEndsAPullAndItsChildren) {
+  const PrivateFolder folder("peal-engine-client-pull.");
+  const std::string pid = folder.path() / "pid";
+  const std::string docker =
+      engine("docker",
+             "[ $1 = ps ] && exit 0; [ $1 = pull ] || exit 1; sleep 1000 & echo $! > " + pid +
+                 ".new; mv " + pid + ".new " + pid + "; wait");
+  const auto when_it_pulls = [&] {
+    if (std::filesystem::exists(pid)) throw Error(ErrorKind::kAborted, "enough");
+  };
+  EXPECT_THROW(find_engine(docker, {"first"}, {{"PATH", "/usr/bin:/bin"}}, when_it_pulls),
+               Interrupted);
+  const int child = std::stoi(read_text_file(pid));
+  const auto has_ended = [&] {
+    const ProcessState state = state_of_process(child);
+    return state == ProcessState::kMissing || state == ProcessState::kZombie;
+  };
+  while (!has_ended()) std::this_thread::sleep_for(kInterruptEvery);
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ class Driver final {
   void end_worker(int worker, WorkerEnd how, ElasticEnd end);
   void handle_hosts();
   void host_is_ready(const HostEvent& event);
-  void say_failure(const HostEvent& event, bool goes_on);
+  void say_refusal(const HostEvent& event, const std::string& next);
+  void say_loss(const HostEvent& event, const std::string& next);
   void note_refusals();
   void handle_requests();
   void refuse_lost_worker(const rendezvous::ElasticRequest& request);

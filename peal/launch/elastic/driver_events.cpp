@@ -126,7 +126,15 @@ void Driver::handle_hosts() {
   if (failures.empty() || !runs()) return;
   const Decision next = decide(Clock::now(), state_, elastic_);
   const bool goes_on = !std::holds_alternative<EndBadly>(next.action);
-  for (const HostEvent& event : failures) say_failure(event, goes_on);
+  for (const HostEvent& event : failures) {
+    const int pause = shown_pause_of(event.host);
+    if (event.kind == HostEvent::Kind::kRefused) {
+      refusals_.insert(event.exit_code);
+      say_refusal(event, goes_on ? fmt::format("; it is tried again in {} s", pause) : "");
+    } else {
+      say_loss(event, goes_on ? fmt::format("; it gets no new workers for {} s", pause) : "");
+    }
+  }
 }
 
 void Driver::host_is_ready(const HostEvent& event) {
@@ -148,25 +156,23 @@ void Driver::host_is_ready(const HostEvent& event) {
   processes_.divide(facts, std::max(1, std::min(slots, elastic_.max_ranks.value_or(slots))));
 }
 
-/// `goes_on`: whether the job may still use the host.
-void Driver::say_failure(const HostEvent& event, bool goes_on) {
-  const int pause = shown_pause_of(event.host);
-  if (event.kind == HostEvent::Kind::kRefused) {
-    refusals_.insert(event.exit_code);
-    std::string& said = problems_[event.host];
-    if (std::exchange(said, event.problem) == event.problem) return;
-    return say(fmt::format("host {} cannot be used: {}{}",
-                           event.host,
-                           event.problem,
-                           goes_on ? fmt::format("; it is tried again in {} s", pause) : ""));
-  }
+/// Says it once for several attempts that fail in the same way. `next`: when the next attempt
+/// begins, or "".
+void Driver::say_refusal(const HostEvent& event, const std::string& next) {
+  std::string& said = problems_[event.host];
+  if (std::exchange(said, event.problem) == event.problem) return;
+  say(fmt::format("host {} cannot be used: {}{}", event.host, event.problem, next));
+}
+
+/// `next`: when the host may be used again, or "".
+void Driver::say_loss(const HostEvent& event, const std::string& next) {
   const std::string workers = show_lost_workers(event.host, report_.ends);
   say(fmt::format("host {} was lost{} after {:.1f} s: {}{}",
                   event.host,
                   workers,
                   std::chrono::duration<double>(Clock::now() - start_).count(),
                   event.problem,
-                  goes_on ? fmt::format("; it gets no new workers for {} s", pause) : ""));
+                  next));
 }
 
 void Driver::handle_requests() {

@@ -252,6 +252,8 @@ void write(const JobFolder& folder, const JobEnd& end) {
 }
 
 void write_if_first(const JobFolder& folder, const JobEnd& end) {
+  const auto earlier = read_end(folder);
+  if (earlier && earlier->requeues < end.requeues) remove_own_file(folder.end_file());
   write_first_whole_file(folder.end_file(), encode(end));
   remove_own_file(folder.secret_file());
 }

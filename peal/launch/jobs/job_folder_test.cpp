@@ -182,6 +182,16 @@ TEST(JobFolderTest, AnEndOfTheLauncherIsNotReplacedByOneThatComesLater) {
       << "no unfinished file";
 }
 
+TEST(JobFolderTest, AnEndBeforeARequeueIsReplaced) {
+  const TemporaryFolder directory;
+  const JobFolder folder = make_job_folder(directory.path(), {.job = example_job()});
+  write(folder, JobEnd{.exit_code = 1});
+  write_if_first(folder, {.exit_code = 2, .requeues = 1});
+  EXPECT_EQ(read_end(folder)->exit_code, 2);
+  write_if_first(folder, {.exit_code = 3, .requeues = 1});
+  EXPECT_EQ(read_end(folder)->exit_code, 2) << "of this start";
+}
+
 TEST(JobFolderTest, TheFirstRequestToCancelStays) {
   const TemporaryFolder folder;
   const JobFolder made = make_job_folder(folder.path(), {.job = example_job()});

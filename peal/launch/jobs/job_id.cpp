@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -57,17 +58,31 @@ bool ends_like_an_id(std::string_view text) {
   return end.front() == '-' && end.find_first_not_of(kRandomLetters, 1) == std::string_view::npos;
 }
 
-/// The ids of jobs whose name is `name`, else of those whose name begins with it.
-std::vector<std::string> ids_with_name(std::string_view name, std::span<const std::string> ids) {
+/// The readable part of the ids of jobs with this name. Nothing for a text that is not a name.
+std::optional<std::string> part_of_name(std::string_view name) {
   // A text that looks like an id may be a misspelt one. A text without letters is not a name.
   const auto is_readable = [](char c) { return is_letter(lower(c)) || is_digit(c); };
-  if (ends_like_an_id(name) || std::ranges::none_of(name, is_readable)) return {};
-  const std::string part = readable_part(name, kLongestJobId - kRandomPartLength - 1);
+  if (ends_like_an_id(name) || std::ranges::none_of(name, is_readable)) return std::nullopt;
+  return readable_part(name, kLongestJobId - kRandomPartLength - 1);
+}
+
+/// The ids of jobs with exactly this name.
+std::vector<std::string> ids_with_name(const std::string& part, std::span<const std::string> ids) {
   std::vector<std::string> found = ids_with_beginning(part + "-", ids);
   std::erase_if(found, [&](const std::string& id) {
     return id.size() != part.size() + 1 + kRandomPartLength;
   });
-  return found.empty() ? ids_with_beginning(part, ids) : found;
+  return found;
+}
+
+/// The ids that the text may mean, by rules 2 to 4 of find_job_id.
+std::vector<std::string> candidates_for(std::string_view text, std::span<const std::string> ids) {
+  std::vector<std::string> begin = ids_with_beginning(text, ids);
+  const auto part = part_of_name(text);
+  if (begin.size() == 1 || !part) return begin;
+  std::vector<std::string> named = ids_with_name(*part, ids);
+  if (named.size() == 1 || (begin.empty() && !named.empty())) return named;
+  return begin.empty() ? ids_with_beginning(*part, ids) : begin;
 }
 
 /// How far a wrong text is from an id. The user may have typed only its beginning.
@@ -145,8 +160,7 @@ std::string find_job_id(std::string_view text, std::span<const std::string> ids)
     throw Error(ErrorKind::kUsage, "the id of the job is empty; `peal jobs` lists all");
   }
   if (std::ranges::find(ids, text) != ids.end()) return std::string(text);
-  std::vector<std::string> candidates = ids_with_beginning(text, ids);
-  if (candidates.empty()) candidates = ids_with_name(text, ids);
+  std::vector<std::string> candidates = candidates_for(text, ids);
   if (candidates.empty()) throw unknown_id(text, ids);
   if (candidates.size() > 1) {
     std::ranges::sort(candidates);

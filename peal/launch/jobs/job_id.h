@@ -31,7 +31,7 @@ bool is_job_id(std::string_view text);
 /// The id that `text` means. The first rule that finds an id applies:
 ///   1. the id that is equal to `text`;
 ///   2. the only id that begins with `text`;
-///   3. the only job whose name is `text`: "MNIST_1" means "mnist-1-7k2pxd";
+///   3. the only job whose name is `text`: "MNIST_1" means "mnist-1-7k2pxd", not "mnist-10-8qhw2x";
 ///   4. the only job whose name begins with `text`.
 /// Rules 3 and 4 do not apply to a text that ends as ids do, because it may be a misspelt id.
 /// Errors: usage. If several ids begin with `text`, the error lists them. If no id does, the error

@@ -70,6 +70,7 @@ TEST(JobIdTest, TheNameAsGivenFindsTheJob) {
   const std::vector<std::string> ids = {
       "mnist-1-jm4f64", "mnist-10-8qhw2x", "bert-large-99zz99", make_job_id(name, "22zz22")};
   EXPECT_EQ(find_job_id("mnist_1", ids), "mnist-1-jm4f64") << "not mnist_10";
+  EXPECT_EQ(find_job_id("mnist-1", ids), "mnist-1-jm4f64") << "the beginning of both";
   EXPECT_EQ(find_job_id("BERT_l", ids), "bert-large-99zz99");
   EXPECT_EQ(find_job_id(name, ids), ids.back());
   EXPECT_THAT(usage_error_of([&] { find_job_id("Mnist", ids); }), HasSubstr("2 jobs begin with"));

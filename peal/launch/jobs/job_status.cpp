@@ -124,11 +124,13 @@ std::optional<FailedAttempt> last_failed_attempt(const JobFolder& folder) {
 
 }  // namespace
 
-FailedAttempt attempt_before_requeue(const JobEnd& end) {
-  const bool is_preempted = end.cause == EndCause::kPreempted;
-  return {
+std::optional<FailedAttempt> attempt_before_requeue(const JobEnd& end) {
+  if (end.state == JobState::kSucceeded) return std::nullopt;
+  // `scontrol requeue` ends a launcher by SIGTERM, as a cancellation does.
+  const bool by_requeue = end.first_failure.empty() || end.cause == EndCause::kCancelled;
+  return FailedAttempt{
       .attempt = std::max(0, end.attempts - 1),
-      .failure = is_preempted ? end.first_failure : "Slurm has put the job into its queue again"};
+      .failure = by_requeue ? "Slurm has put the job into its queue again" : end.first_failure};
 }
 
 JobStatus status_of(const JobRecords& records, WallTime now) {

@@ -23,9 +23,9 @@ struct JobRecords {
   Liveness launcher = Liveness::kNotVisible;
 };
 
-/// The last attempt before Slurm has put the job into its queue again, and why it ended. `end`: as
-/// the launcher of that attempt has recorded it. Pure.
-FailedAttempt attempt_before_requeue(const JobEnd& end);
+/// The last attempt before Slurm has put the job into its queue again, and why it failed. Nothing
+/// if it succeeded. `end`: as the launcher of that attempt has recorded it. Pure.
+std::optional<FailedAttempt> attempt_before_requeue(const JobEnd& end);
 
 /// After this time without a new state, a launcher that is not visible counts as unknown.
 inline constexpr auto kStateIsOld = std::chrono::seconds(60);

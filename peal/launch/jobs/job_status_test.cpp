@@ -161,6 +161,18 @@ TEST(JobStatusTest, NodesAndTheirExitCodesComeFromTheRecords) {
   EXPECT_EQ(status_of(with_state(Liveness::kAlive), kNow).nodes, kNodes);
 }
 
+TEST(JobStatusTest, TheAttemptBeforeARequeueHasItsOwnFailure) {
+  const JobEnd failed{
+      .cause = EndCause::kProgram, .first_failure = "rank 3 ended with exit code 9", .attempts = 2};
+  const FailedAttempt expected{.attempt = 1, .failure = "rank 3 ended with exit code 9"};
+  EXPECT_EQ(attempt_before_requeue(failed), expected);
+  const FailedAttempt requeued{.failure = "Slurm has put the job into its queue again"};
+  EXPECT_EQ(attempt_before_requeue({.cause = EndCause::kCancelled, .first_failure = "SIGTERM"}),
+            requeued);
+  EXPECT_EQ(attempt_before_requeue({}), requeued) << "the launcher was killed";
+  EXPECT_FALSE(attempt_before_requeue({.state = JobState::kSucceeded}).has_value());
+}
+
 TEST(JobStatusTest, AStateThatHasEndedIsNotCancelled) {
   JobRecords records = cancelled(with_state(Liveness::kAlive));
   records.state->state = JobState::kSucceeded;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -51,15 +52,14 @@ void keep_the_end(const jobs::JobFolder& folder,
                   const SlurmJob& job,
                   const JobStatus& status) {
   const auto known = end_of_this_start(records, job);
-  const bool is_kept = known && is_final(known->engine_state);
-  if (!is_final(job.state) || is_kept) return;
+  if (!is_final(job.state) || has_final_state(known)) return;
   jobs::JobEnd whole = jobs::end_of(status, jobs::wall_time_now());
   if (known) {
     whole.ended_at = known->ended_at;
     whole.attempts = known->attempts;
   }
   whole.requeues = job.requeues;
-  records.end ? write(folder, whole) : write_if_first(folder, whole);
+  known ? write(folder, whole) : write_if_first(folder, whole);
 }
 
 JobStatus without_an_answer(const jobs::JobRecords& records, const Error& error) {
@@ -86,13 +86,13 @@ JobStatus SlurmRunner::status(const std::string& id) {
 void SlurmRunner::logs(const std::string& id, const LogQuery& query, const LogSink& sink) {
   TimePoint next{};
   bool ended = false;
-  std::string told;  // the last reason why the job waits
+  std::set<std::string> told;  // why the job waits: Slurm changes between several reasons
   read_logs(find(id), query, sink, [&] {
     if (ended || Clock::now() < next) return ended;
     const JobStatus now = status(id);
-    if (query.tell && now.state == JobState::kQueued && now.reason != told) {
-      told = now.reason;
-      if (!told.empty()) query.tell("the job waits; " + told);
+    const bool waits = now.state == JobState::kQueued && !now.reason.empty();
+    if (query.tell && waits && told.insert(now.reason).second) {
+      query.tell("the job waits; " + now.reason);
     }
     next = Clock::now() + kAskEvery;
     return ended = has_ended(now.state);

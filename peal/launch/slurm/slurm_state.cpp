@@ -72,8 +72,8 @@ void end_nodes(JobStatus& status) {
   }
 }
 
-/// A cancelled job has no failed nodes: a signal has ended its ranks.
-void cancel_nodes(JobStatus& status) {
+/// Nodes that a signal ended have not failed: Slurm ended them with the job.
+void cancel_signalled_nodes(JobStatus& status) {
   constexpr int kTerminated = kSignalBase + SIGTERM;
   constexpr int kKilled = kSignalBase + SIGKILL;
   for (NodeStatus& node : status.nodes) {
@@ -93,18 +93,17 @@ JobStatus ended_by_slurm(const EngineEnd& end,
   status.state = is_failure ? JobState::kFailed : JobState::kCancelled;
   status.cause = end.cause;
   status.reason = fmt::format("{} ({})", end.sentence, job.state);
-  status.first_failure.clear();
-  if (end.cause == EndCause::kCancelled) {
-    if (records.cancel) status.reason = asked(*records.cancel);
-    status.failed_rank.reset();
-    status.last_lines.clear();
-    cancel_nodes(status);
-  } else if (end.cause == EndCause::kTimeLimit) {
-    status.exit_code = kTimedOut;
-  } else {
+  if (is_failure) {
     status.first_failure = status.reason;
     if (!first_failure.empty()) status.first_failure += "; " + first_failure;
+  } else {
+    status.first_failure.clear();
+    status.failed_rank.reset();
+    status.last_lines.clear();
+    cancel_signalled_nodes(status);
   }
+  if (end.cause == EndCause::kTimeLimit) status.exit_code = kTimedOut;
+  if (end.cause == EndCause::kCancelled && records.cancel) status.reason = asked(*records.cancel);
   end_nodes(status);
   return status;
 }
@@ -116,11 +115,13 @@ JobStatus without_an_end(const SlurmJob& job, const jobs::JobRecords& records, J
   status.first_failure.clear();
   if (records.cancel) {
     status.state = JobState::kCancelled;
+    status.cause = EndCause::kCancelled;
     status.reason = asked(*records.cancel);
   } else if (job.exit_code == 0) {
     status.state = JobState::kSucceeded;
   } else {
     status.state = JobState::kFailed;
+    status.cause = EndCause::kEngine;
     status.reason = fmt::format(
         "its launcher ended with exit code {} and has left no result: see launcher.log in the "
         "folder of the job, which the nodes must reach too",
@@ -147,6 +148,17 @@ std::string reason_text(const std::string& reason) {
                 : "");
 }
 
+/// What the user can do after the loss of the launcher's node. As in lost_batch_host.h, no agent
+/// starts a job with several components again.
+std::string advice_without_a_launcher(const SlurmJob& job, const jobs::Submission& submission) {
+  const std::string cancel = fmt::format("free the nodes with `peal cancel {}`", submission.id);
+  if (!job.may_requeue) return "Slurm does not start the job again (--no-requeue): " + cancel;
+  const std::string requeue =
+      fmt::format("use `scontrol requeue {}`, or {}", printable(submission.engine_id), cancel);
+  if (job.is_component) return "To start the job again, " + requeue;
+  return "Usually an agent on one of these nodes starts the job again. If not, " + requeue;
+}
+
 /// With --no-kill, Slurm does not end a job of several nodes that loses the node of its launcher.
 /// Until an agent starts it again, or the user decides, it has not ended.
 JobStatus without_its_launcher(const SlurmJob& job,
@@ -154,12 +166,9 @@ JobStatus without_its_launcher(const SlurmJob& job,
                                JobStatus status) {
   status.state = JobState::kUnknown;
   status.reason = fmt::format(
-      "Slurm has lost {}, on which the launcher ran, and keeps the other nodes for the job. "
-      "Usually an agent on one of these nodes starts the job again. If not, use `scontrol requeue "
-      "{}`, or free the nodes with `peal cancel {}`",
+      "Slurm has lost {}, on which the launcher ran, and keeps the other nodes for the job. {}",
       printable(job.lost_host),
-      printable(records.submission.engine_id),
-      records.submission.id);
+      advice_without_a_launcher(job, records.submission));
   for (NodeStatus& node : status.nodes) node.state = JobState::kUnknown;
   return status;
 }
@@ -220,6 +229,8 @@ std::vector<SlurmJob> read_scontrol(std::string_view text) {
                  .requeues = try_parse_number<int>(slurm_field(line, "Restarts")).value_or(0)};
     job.lost_host = lost_batch_host(line);
     job.is_preempted = has_preempt_time(line);
+    job.may_requeue = slurm_field(line, "Requeue") == "1";
+    job.is_component = !slurm_field(line, "HetJobId").empty();
     if (job.reason == "None") job.reason.clear();
     if (!job.state.empty()) jobs.push_back(std::move(job));
   }
@@ -251,6 +262,10 @@ bool is_final(std::string_view state) {
   return is_one_of(state, {"COMPLETED", "FAILED"}) || engine_end(state) != nullptr;
 }
 
+bool has_final_state(const std::optional<jobs::JobEnd>& end) {
+  return end && is_final(end->engine_state);
+}
+
 std::optional<jobs::JobEnd> end_of_this_start(const jobs::JobRecords& records,
                                               const SlurmJob& job) {
   const bool is_earlier = records.end && records.end->requeues < job.requeues;
@@ -267,8 +282,13 @@ JobStatus status_of(const jobs::JobRecords& all,
   const SlurmJob& job = *known;
   jobs::JobRecords records = all;
   records.end = end_of_this_start(all, job);
-  if (all.end && !records.end) records.failed_attempt = jobs::attempt_before_requeue(*all.end);
+  if (all.end && !records.end) {
+    if (auto failed = jobs::attempt_before_requeue(*all.end)) records.failed_attempt = failed;
+  }
+  // How the job ended follows from Slurm, not from a launcher that is gone.
+  if (is_final(job.state)) records.launcher = jobs::Liveness::kNotVisible;
   JobStatus status = jobs::status_of(records, now);
+  if (has_final_state(records.end)) return status;
   status.engine_state = job.state;
   if (const EngineEnd* end = engine_end(job.state)) {
     return ended_by_slurm(*end, job, records, std::move(status));

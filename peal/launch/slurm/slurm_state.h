@@ -20,6 +20,8 @@ struct SlurmJob {
   int requeues = 0;                // how often Slurm has put the job into its queue again
   bool is_preempted = false;       // also if the job has ended by itself since then
   std::string lost_host{};         // of the launcher, if Slurm has removed it from the job
+  bool may_requeue = false;        // not with --no-requeue
+  bool is_component = false;       // of a heterogeneous job
   friend bool operator==(const SlurmJob&, const SlurmJob&) = default;
 };
 
@@ -37,6 +39,9 @@ std::optional<SlurmJob> decisive(const std::vector<SlurmJob>& components);
 /// the queue again.
 bool is_final(std::string_view state);
 
+/// Whether Slurm's final state was added to the recorded end.
+bool has_final_state(const std::optional<jobs::JobEnd>& end);
+
 /// The recorded end; nothing if the end is older than the last requeue. The launcher removes an
 /// older end only when the launcher starts again.
 std::optional<jobs::JobEnd> end_of_this_start(const jobs::JobRecords& records, const SlurmJob& job);
@@ -44,6 +49,7 @@ std::optional<jobs::JobEnd> end_of_this_start(const jobs::JobRecords& records, c
 /// An end that was recorded before the last requeue does not count. The first row that applies:
 /// | Slurm | records | state |
 /// |---|---|---|
+/// | any | an end with Slurm's final state | as recorded |
 /// | TIMEOUT, DEADLINE | any | cancelled, with exit code 124 |
 /// | NODE_FAIL, BOOT_FAIL, OUT_OF_MEMORY, PREEMPTED, REVOKED | any | failed, by Slurm |
 /// | CANCELLED | any | cancelled |

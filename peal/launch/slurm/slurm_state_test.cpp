@@ -9,6 +9,7 @@ namespace {
 using jobs::JobRecords;
 using jobs::Liveness;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 const jobs::WallTime kNow{std::chrono::hours(1000)};
@@ -44,6 +45,13 @@ JobRecords cancelled(JobRecords given) {
   return given;
 }
 
+/// Slurm has killed the launcher before it could write its end.
+JobRecords killed() {
+  JobRecords given = running();
+  given.launcher = Liveness::kGone;
+  return given;
+}
+
 JobStatus status(const JobRecords& given, const std::string& state, const SlurmJob& more = {}) {
   SlurmJob job = more;
   job.state = state;
@@ -53,28 +61,52 @@ JobStatus status(const JobRecords& given, const std::string& state, const SlurmJ
 }
 
 TEST(SlurmState, ReadsWhatScontrolWritesForEachComponent) {
-  EXPECT_THAT(read_scontrol(
-                  "JobId=2 HetJobId=2 HetJobOffset=0 JobName=mnist UserId=root(0) JobState=FAILED "
-                  "Reason=NonZeroExitCode Restarts=2 ExitCode=3:0 PreemptTime=None "
-                  "Comment=JobState=x ExitCode=0:0\n"
-                  "JobId=3 JobName=mnist JobState=COMPLETING Reason=None ExitCode=0:15 "
-                  "PreemptTime=2026-11-29T04:07:31\n"),
-              ElementsAre(SlurmJob{"mnist", "FAILED", "NonZeroExitCode", 3, 2, false},
-                          SlurmJob{"mnist", "COMPLETING", "", 143, 0, true}));
+  EXPECT_THAT(
+      read_scontrol(
+          "JobId=2 HetJobId=2 HetJobOffset=0 JobName=mnist UserId=root(0) JobState=FAILED "
+          "Reason=NonZeroExitCode Requeue=1 Restarts=2 ExitCode=3:0 PreemptTime=None "
+          "Comment=JobState=x ExitCode=0:0\n"
+          "JobId=3 JobName=mnist JobState=COMPLETING Reason=None Requeue=0 ExitCode=0:15 "
+          "PreemptTime=2026-11-29T04:07:31\n"),
+      ElementsAre(
+          SlurmJob{.name = "mnist",
+                   .state = "FAILED",
+                   .reason = "NonZeroExitCode",
+                   .exit_code = 3,
+                   .requeues = 2,
+                   .may_requeue = true,
+                   .is_component = true},
+          SlurmJob{
+              .name = "mnist", .state = "COMPLETING", .exit_code = 143, .is_preempted = true}));
   EXPECT_TRUE(read_scontrol("").empty());
 }
 
 TEST(SlurmState, AJobWhoseLauncherHasLostItsNodeSaysWhatToDo) {
   JobRecords given = running();
   given.submission.engine_id = "12";
-  const JobStatus lost = status(given, "RUNNING", {.lost_host = "node1"});
+  const JobStatus lost = status(given, "RUNNING", {.lost_host = "node1", .may_requeue = true});
   EXPECT_EQ(lost.state, JobState::kUnknown);
   EXPECT_EQ(lost.nodes.front().state, JobState::kUnknown);
   EXPECT_THAT(lost.reason, HasSubstr("Slurm has lost node1, on which the launcher ran"));
-  EXPECT_THAT(lost.reason, HasSubstr("`scontrol requeue 12`"));
+  EXPECT_THAT(lost.reason,
+              EndsWith(". Usually an agent on one of these nodes starts the job again. If not, use "
+                       "`scontrol requeue 12`, or free the nodes with `peal cancel mnist`"));
   EXPECT_EQ(status(cancelled(given), "RUNNING", {.lost_host = "node1"}).state,
             JobState::kCancelling);
   EXPECT_EQ(status(succeeded(), "RUNNING", {.lost_host = "node1"}).state, JobState::kSucceeded);
+}
+
+TEST(SlurmState, OnlyWhatSlurmAllowsIsAdvisedAfterTheLossOfTheLaunchersNode) {
+  JobRecords given = running();
+  given.submission.engine_id = "12";
+  SlurmJob job{.lost_host = "node1", .is_component = true};
+  EXPECT_THAT(status(given, "RUNNING", job).reason,
+              EndsWith(". Slurm does not start the job again (--no-requeue): free the nodes with "
+                       "`peal cancel mnist`"));
+  job.may_requeue = true;
+  EXPECT_THAT(status(given, "RUNNING", job).reason,
+              EndsWith(". To start the job again, use `scontrol requeue 12`, or free the nodes "
+                       "with `peal cancel mnist`"));
 }
 
 TEST(SlurmState, ReadsWhatSacctWrites) {
@@ -107,9 +139,7 @@ TEST(SlurmState, ARunningJobIsAsItsLauncherSays) {
   EXPECT_EQ(status(running(), "RUNNING").state, JobState::kRunning);
   EXPECT_EQ(status(running(), "RUNNING").nodes.size(), 1U);
   EXPECT_EQ(status(records(), "RUNNING").state, JobState::kPreparing);
-  JobRecords earlier = running();
-  earlier.launcher = Liveness::kGone;
-  EXPECT_EQ(status(earlier, "RUNNING").state, JobState::kPreparing);
+  EXPECT_EQ(status(killed(), "RUNNING").state, JobState::kPreparing) << "of an earlier start";
 }
 
 TEST(SlurmState, TheEndOfTheProgramIsTheLaunchersResult) {
@@ -131,6 +161,13 @@ TEST(SlurmState, AFailureOfTheEngineIsNoFailureOfTheProgram) {
             "exit code 9");
 }
 
+TEST(SlurmState, AnEndWithSlurmsReasonIsShownAsRecorded) {
+  const JobStatus first = status(failed(), "OUT_OF_MEMORY");
+  JobRecords kept = failed();
+  kept.end = jobs::end_of(first, kNow);
+  EXPECT_EQ(status(kept, "OUT_OF_MEMORY").first_failure, first.first_failure);
+}
+
 TEST(SlurmState, ATimeLimitCancelsTheJob) {
   const JobStatus late = status(failed(), "TIMEOUT");
   EXPECT_EQ(late.state, JobState::kCancelled);
@@ -145,23 +182,37 @@ TEST(SlurmState, ACancelledJobNamesTheUserThatHasAsked) {
   EXPECT_EQ(status(cancelled(records()), "FAILED", {.exit_code = 143}).state, JobState::kCancelled);
 }
 
-TEST(SlurmState, ACancelledJobHasNoFailedNodes) {
-  JobRecords given = failed();
-  given.end->cause = EndCause::kCancelled;
-  given.end->nodes.front().exit_code = 143;
-  given.end->failed_rank = 0;
-  const JobStatus ended = status(given, "CANCELLED");
-  EXPECT_EQ(ended.nodes.front().state, JobState::kCancelled);
-  EXPECT_EQ(ended.nodes.front().reason, "it ended with the job");
-  EXPECT_FALSE(ended.failed_rank.has_value());
-  given.end->nodes.front().exit_code = 9;
-  EXPECT_EQ(status(given, "CANCELLED").nodes.front().state, JobState::kFailed) << "by itself";
+TEST(SlurmState, NodesThatASignalEndedAreCancelledWithTheJob) {
+  for (const char* word : {"CANCELLED", "TIMEOUT", "DEADLINE"}) {
+    JobRecords given = failed();
+    given.end->nodes.front().exit_code = 143;
+    given.end->failed_rank = 0;
+    given.end->last_lines = {"Terminated"};
+    const JobStatus ended = status(given, word);
+    EXPECT_EQ(ended.nodes.front().state, JobState::kCancelled) << word;
+    EXPECT_EQ(ended.nodes.front().reason, "it ended with the job") << word;
+    EXPECT_FALSE(ended.failed_rank.has_value()) << word;
+    EXPECT_TRUE(ended.last_lines.empty()) << word;
+    given.end->nodes.front().exit_code = 9;
+    EXPECT_EQ(status(given, word).nodes.front().state, JobState::kFailed) << "by itself: " << word;
+  }
+}
+
+TEST(SlurmState, NodesOfAKilledLauncherEndAsTheJobDoes) {
+  EXPECT_EQ(status(killed(), "CANCELLED").nodes.front().state, JobState::kCancelled);
+  EXPECT_EQ(status(killed(), "TIMEOUT").nodes.front().state, JobState::kCancelled);
+  const JobStatus well = status(killed(), "COMPLETED", {.exit_code = 0});
+  EXPECT_EQ(well.nodes.front().state, JobState::kSucceeded);
+  EXPECT_FALSE(well.cause.has_value());
+  EXPECT_EQ(status(killed(), "NODE_FAIL").first_failure,
+            "Slurm has lost a node of the job (NODE_FAIL)");
 }
 
 TEST(SlurmState, ALauncherWithoutAResultIsAFailure) {
   const JobStatus silent = status(records(), "FAILED", {.exit_code = 127});
   EXPECT_EQ(silent.state, JobState::kFailed);
   EXPECT_EQ(silent.exit_code, 127);
+  EXPECT_EQ(silent.cause, EndCause::kEngine);
   EXPECT_THAT(silent.first_failure, HasSubstr("exit code 127 and has left no result"));
   EXPECT_EQ(status(records(), "COMPLETED", {.exit_code = 0}).state, JobState::kSucceeded);
 }
@@ -195,18 +246,16 @@ TEST(SlurmState, APreemptedJobWithoutGraceHasNotSucceededWhenItsRanksEndWell) {
   EXPECT_EQ(status(succeeded(), "COMPLETING", preempted).reason, "Slurm preempts it");
   EXPECT_EQ(status(succeeded(), "PREEMPTED", preempted).state, JobState::kFailed);
   EXPECT_EQ(status(succeeded(), "COMPLETED", preempted).state, JobState::kSucceeded);
-  JobRecords killed = running();
-  killed.launcher = Liveness::kGone;
-  EXPECT_EQ(status(killed, "COMPLETING", preempted).state, JobState::kPreparing) << "no end";
+  EXPECT_EQ(status(killed(), "COMPLETING", preempted).state, JobState::kPreparing) << "no end";
 }
 
-TEST(SlurmState, AJobThatWaitsAfterAPreemptionNamesTheAttemptThatWasPreempted) {
-  JobRecords given = failed();
-  given.end->cause = EndCause::kPreempted;
-  given.end->first_failure = "Slurm has preempted the job";
-  const FailedAttempt preempted{.attempt = 0, .failure = "Slurm has preempted the job"};
-  EXPECT_EQ(status(given, "PENDING", {.requeues = 1}).failed_attempt, preempted);
-  EXPECT_FALSE(status(given, "PENDING").failed_attempt.has_value());
+TEST(SlurmState, AJobThatWaitsAgainNamesTheAttemptThatFailed) {
+  const FailedAttempt expected{.attempt = 0, .failure = "rank 1 ended with exit code 9"};
+  EXPECT_EQ(status(failed(), "PENDING", {.requeues = 1}).failed_attempt, expected);
+  EXPECT_FALSE(status(failed(), "PENDING").failed_attempt.has_value());
+  JobRecords given = succeeded();
+  given.failed_attempt = expected;
+  EXPECT_EQ(status(given, "PENDING", {.requeues = 1}).failed_attempt, expected) << "an earlier one";
 }
 
 TEST(SlurmState, AnEndBeforeARequeueIsNotTheEndOfTheJob) {

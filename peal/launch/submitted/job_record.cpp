@@ -18,15 +18,15 @@ namespace {
 constexpr Timeout kBetweenStates{200};
 
 /// Only Slurm starts a launcher again, for a job that it has put into its queue again. Keeps why
-/// the last attempt of the earlier launcher has ended.
+/// the last attempt of the earlier launcher has failed.
 void keep_earlier_attempt(const jobs::JobFolder& folder) {
   try {
     const auto earlier = read_state(folder);
     if (!earlier) return;
     jobs::JobEnd killed;  // without a record
     killed.attempts = earlier->attempt + 1;
-    const FailedAttempt ended = jobs::attempt_before_requeue(read_end(folder).value_or(killed));
-    if (!read_failure(folder, ended.attempt)) write_requeued(folder, ended);
+    const auto failed = jobs::attempt_before_requeue(read_end(folder).value_or(killed));
+    if (failed && !read_failure(folder, failed->attempt)) write_requeued(folder, *failed);
   } catch (
       const Error&) {  // the attempt has started nothing and has no folder, or the disk is full
   }
