@@ -248,10 +248,12 @@ void Agent::leave_end_of(const GuardEvent& event) const {
              .out_of_memory = out_of_memory(event.detail)});
 }
 
+/// A launcher that closes the connection on purpose has sent kStop before. This order may still be
+/// in the queue if the guard is busy.
 void Agent::check_launcher(TimePoint now) {
   const bool is_silent = link_.silence(now) > begin_.silence;
   if (is_silent && !launcher_may_pause_) link_.close();
-  if (link_.is_closed() && supervisor_.stage() < Stage::kStopping) {
+  if (link_.is_closed() && !guard_is_busy_ && supervisor_.stage() < Stage::kStopping) {
     has_lost_launcher_ = true;
     supervisor_.stop(SIGTERM, SignalOrigin::kProcess);
   }
@@ -311,11 +313,14 @@ Error no_launcher() {
           "output; to start a job, use peal run"};
 }
 
-/// The next frame before the ranks start. Nothing if the launcher is gone.
+/// The next frame before the ranks start. Nothing if the launcher is gone, or leaves this host.
 std::optional<Frame> await_frame(AgentLink& link) {
   const Deadline deadline = Deadline::after(kPatience);
   while (!link.is_closed() && !deadline.passed()) {
-    if (auto frame = link.try_next()) return frame;
+    if (auto frame = link.try_next()) {
+      if (frame->kind == FrameKind::kStop) return std::nullopt;
+      return frame;
+    }
     std::array<pollfd, 2> entries = {pollfd{link.in(), POLLIN, 0},
                                      pollfd{link.wants_to_write() ? link.out() : -1, POLLOUT, 0}};
     ::poll(entries.data(), entries.size(), static_cast<int>(kTick.count()));

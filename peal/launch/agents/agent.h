@@ -12,8 +12,9 @@ namespace peal::launch::agents {
 /// is gone. `version`: of peal, for the banner.
 ///
 /// If the launcher closes the connection, or is silent for too long, the agent ends the ranks by
-/// SIGTERM, and by SIGKILL after the grace. Then the agent may ask Slurm to start the job again
-/// (lost_batch_host.h). A signal to the agent also ends the ranks, but never starts the job again.
+/// SIGTERM, and by SIGKILL after the grace. If the launcher has not sent kStop before, it was lost:
+/// then the agent may ask Slurm to start the job again (lost_batch_host.h). A signal to the agent
+/// also ends the ranks, but never starts the job again.
 /// If the agent is killed, its guard (local_guard.h) kills the ranks. Threads: forks; call it
 /// before the program has a second thread. Errors: resource; mismatch if the peer is not a
 /// launcher.

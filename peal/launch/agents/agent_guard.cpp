@@ -76,7 +76,7 @@ void AgentGuard::take_frames(int host) {
       handle(host, *frame);
     }
   } catch (const Error&) {  // bytes that no agent sends
-    agents_.host(host).link().close();
+    agents_.host(host).disconnect();
     agents_.pause(host, -1);
   }
 }

@@ -99,8 +99,8 @@ AgentHost::AgentHost(std::string name,
 }
 
 AgentHost::~AgentHost() {
-  link_.close();
-  end_process(Ending::kAwait);
+  disconnect();
+  end_process(kill_at_);
 }
 
 void AgentHost::read_some(TimePoint now) {
@@ -194,7 +194,10 @@ void AgentHost::read_errors() {
 }
 
 void AgentHost::check(TimePoint now, const Patience& patience) {
-  if (state_ == State::kRefused || state_ == State::kLost) return;
+  if (state_ == State::kRefused || state_ == State::kLost) {
+    if (kill_at_.passed(now)) end_process(kill_at_);
+    return;
+  }
   link_.beat(now);
   if (state_ == State::kAsked) send_files();
   if (state_ != State::kReady) {
@@ -219,12 +222,22 @@ void AgentHost::refuse(const std::string& problem) { end(State::kRefused, proble
 
 void AgentHost::lose(const std::string& problem) { end(State::kLost, problem); }
 
+/// The engine's process needs a moment to pass on the last order, and does not block the launcher.
 void AgentHost::end(State state, const std::string& problem) {
+  const bool has_agent = state_ != State::kStarting && !link_.is_closed();
+  disconnect();
+  if (!has_agent) end_process(Deadline(Clock::now()));
   state_ = state;
   problem_ = printable_line(problem);
   begin_ = {};  // an elastic job may connect with the host many times
+}
+
+void AgentHost::disconnect() {
+  if (state_ == State::kAsked || state_ == State::kReady) {
+    link_.send(FrameKind::kStop, encode(SignalOrder{.signal = SIGTERM}));
+  }
   link_.close();
-  end_process(Ending::kKill);
+  kill_at_ = Deadline(std::min(kill_at_.at(), Clock::now() + kToEnd));
 }
 
 void AgentHost::leave(const std::string& reason) {
@@ -236,16 +249,15 @@ void AgentHost::leave(const std::string& reason) {
 
 /// The connection has ended, so the engine's command is about to end.
 std::string AgentHost::reason_of_end() {
-  const int status = end_process(Ending::kAwait);
+  const int status = end_process(Deadline::after(kToEnd));
   read_errors();
   if (!ending_.empty()) return fmt::format("its agent was ended by {}", ending_);
   return start_problem(engine_, status, error_text_);
 }
 
-int AgentHost::end_process(Ending ending) {
+int AgentHost::end_process(Deadline deadline) {
   if (pid_ < 0) return 0;
   int status = 0;
-  const Deadline deadline = Deadline::after(ending == Ending::kAwait ? kToEnd : Timeout(0));
   pid_t ended = 0;
   while ((ended = ::waitpid(pid_, &status, WNOHANG)) == 0 && !deadline.passed()) {
     ::poll(nullptr, 0, 5);

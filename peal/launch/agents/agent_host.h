@@ -74,6 +74,9 @@ class AgentHost final {
   void check(TimePoint now, const Patience& patience);
   /// Ends the connection. The host is then refused or lost, for this reason.
   void leave(const std::string& reason);
+  /// Orders the agent to end its ranks, and closes the connection. Without this order, the agent
+  /// takes the launcher for lost.
+  void disconnect();
   /// The agent has announced that a signal ends the agent.
   void note_ending(std::string signal) { ending_ = std::move(signal); }
   bool is_ending() const { return !ending_.empty(); }
@@ -87,10 +90,9 @@ class AgentHost final {
   void lose(const std::string& problem);
   void end(State state, const std::string& problem);
   std::string reason_of_end();
-  /// How to end the engine's process: wait, because its connection has ended; or kill it.
-  enum class Ending : unsigned char { kAwait, kKill };
-  /// Returns its status, as waitpid(2) gives it.
-  int end_process(Ending ending);
+  /// Waits for the engine's process, and kills it at the deadline. Returns its status, as
+  /// waitpid(2) gives it.
+  int end_process(Deadline deadline);
 
   const std::string name_;
   const EngineOptions engine_;
@@ -106,6 +108,7 @@ class AgentHost final {
   std::optional<PrivateFolder> mpirun_files_;
   int ranks_ = 0;  // that run there
   pid_t pid_ = -1;
+  Deadline kill_at_{TimePoint::max()};  // the engine's process
   Fd errors_;
   std::string error_text_;  // the end of the engine's stderr
   std::string before_;      // text before the banner

@@ -23,7 +23,7 @@
 namespace peal::launch::agents {
 
 /// The version of the messages: raise it with every change of the messages.
-inline constexpr int kProtocol = 7;
+inline constexpr int kProtocol = 8;
 
 /// The largest payload. A larger one is a mistake, or the peer is another program.
 inline constexpr Bytes kLongestFrame = 256_MiB;
@@ -46,7 +46,8 @@ enum class FrameKind : std::uint8_t {
   kStart,        // a RankCommand
   kSignal,       // SignalOrder: a signal to one rank
   kPassOn,       // SignalOrder: a signal to all ranks
-  kStop,         // SignalOrder: the same, and ranks that remain after the grace are killed
+  kStop,         // SignalOrder: the same, and ranks that remain after the grace are killed. Also
+                 // the last order before the launcher closes the connection
   kAsk,          // SignalOrder: for Guard::ask_to_stop
   kWarn,         // sets the stop flags of all ranks
   kKill,         // all ranks are killed

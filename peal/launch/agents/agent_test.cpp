@@ -3,21 +3,34 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
-#include <optional>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <system_error>
+#include <utility>
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "peal/base/testing/scoped_variable.h"
+#include "peal/base/testing/soon.h"
+#include "peal/base/testing/temporary_folder.h"
 #include "peal/launch/agents/agent_protocol.h"
 #include "peal/launch/process_tree.h"
 #include "peal/system/pipe.h"
 
 namespace peal::launch::agents {
 namespace {
+
+using testing::HasSubstr;
 
 class AgentTest : public testing::Test {
  protected:
@@ -33,12 +46,18 @@ class AgentTest : public testing::Test {
     from_agent_.writer.reset();
   }
 
-  /// The agent ends when its connection ends.
   ~AgentTest() override {
+    if (agent_ > 0) end();
+  }
+
+  /// The agent ends when its connection ends. Returns its status, as waitpid(2) gives it.
+  int end() {
     if (guard_ > 0) ::kill(guard_, SIGCONT);
     to_agent_.writer.reset();
     from_agent_.reader.reset();
-    ::waitpid(agent_, nullptr, 0);
+    int status = -1;
+    ::waitpid(std::exchange(agent_, -1), &status, 0);
+    return status;
   }
 
   void send(FrameKind kind, const std::string& payload) {
@@ -63,11 +82,55 @@ class AgentTest : public testing::Test {
     while (true) {
       if (const auto frame = frames_.try_next()) return frame->kind;
       const std::string bytes = read();
-      if (bytes.empty()) return FrameKind::kEnding;
+      if (bytes.empty()) return FrameKind::kEnding;  // the end of the connection
       frames_.feed(bytes);
     }
   }
 
+  void begin() {
+    skip_banner();
+    send(FrameKind::kBegin, encode(begin_));
+    ASSERT_EQ(next(), FrameKind::kReady);
+    guard_ = descendants_of(agent_).front();
+  }
+
+  /// A guard that takes long to start ranks.
+  void start_slowly() {
+    ::kill(guard_, SIGSTOP);
+    for (Rank rank = 0; rank < 16; ++rank) {
+      send(FrameKind::kStart,
+           encode(RankCommand{.rank = rank,
+                              .program = "/bin/sh",
+                              .arguments = {"sh", "-c", "exit 3"},
+                              .environment = {{"LARGE", std::string(20'000, 'x')}},
+                              .cpus = {}}));
+    }
+  }
+
+  /// Ends the connection, and waits until the agent has closed its end. The guard has copies of the
+  /// pipes, so the folder of the agent's descriptors shows this.
+  void await_end_of_connection() {
+    struct stat pipe {};
+    ::fstat(to_agent_.writer.get(), &pipe);
+    const std::string name = fmt::format("pipe:[{}]", pipe.st_ino);
+    to_agent_.writer.reset();
+    const auto is_open = [&] {
+      std::error_code error;  // of a descriptor that is closed meanwhile
+      const std::filesystem::directory_iterator files(fmt::format("/proc/{}/fd", agent_));
+      return std::ranges::any_of(files, [&](const auto& file) {
+        return std::filesystem::read_symlink(file.path(), error) == name;
+      });
+    };
+    for (const Deadline deadline = soon(); is_open();) {
+      ASSERT_FALSE(deadline.passed());
+      ::poll(nullptr, 0, 5);
+    }
+  }
+
+  Begin begin_{.commands = {{{"sh"}}},
+               .directory = std::filesystem::current_path(),
+               .grace = std::chrono::seconds(1),
+               .silence = std::chrono::minutes(10)};
   Pipe to_agent_ = make_pipe();
   Pipe from_agent_ = make_pipe();
   FrameReader frames_;
@@ -76,23 +139,8 @@ class AgentTest : public testing::Test {
 };
 
 TEST_F(AgentTest, HeartbeatsContinueWhileTheGuardStartsRanks) {
-  skip_banner();
-  send(FrameKind::kBegin,
-       encode(Begin{.commands = {{{"sh"}}},
-                    .directory = std::filesystem::current_path(),
-                    .grace = std::chrono::seconds(1),
-                    .silence = std::chrono::minutes(10)}));
-  ASSERT_EQ(next(), FrameKind::kReady);
-  guard_ = descendants_of(agent_).front();
-  ::kill(guard_, SIGSTOP);  // a guard that takes long
-  for (Rank rank = 0; rank < 16; ++rank) {
-    send(FrameKind::kStart,
-         encode(RankCommand{.rank = rank,
-                            .program = "/bin/sh",
-                            .arguments = {"sh", "-c", "exit 3"},
-                            .environment = {{"LARGE", std::string(20'000, 'x')}},
-                            .cpus = {}}));
-  }
+  begin();
+  start_slowly();
   for (int i = 0; i < 4; ++i) ASSERT_EQ(next(), FrameKind::kBeat);
   ::kill(guard_, SIGCONT);
   for (int ended = 0; ended < 16;) {
@@ -100,6 +148,69 @@ TEST_F(AgentTest, HeartbeatsContinueWhileTheGuardStartsRanks) {
     ASSERT_NE(kind, FrameKind::kEnding);
     if (kind == FrameKind::kEvent) ++ended;
   }
+}
+
+/// Slurm says that the node of the launcher is lost.
+class Slurm {
+ protected:
+  Slurm() {
+    const std::filesystem::path scontrol = folder_.path() / "scontrol";
+    std::ofstream(scontrol) << "#!/bin/sh\necho \"$*\" >>'" << questions_.string()
+                            << "'\necho 'JobId=7 JobState=RUNNING Requeue=1 BatchFlag=1 "
+                               "NodeList=n2 BatchHost=n1'\n";
+    std::filesystem::permissions(scontrol, std::filesystem::perms::owner_all);
+  }
+
+  /// Those to scontrol.
+  std::string questions() const {
+    std::ostringstream text;
+    text << std::ifstream(questions_).rdbuf();
+    return text.str();
+  }
+
+ private:
+  const TemporaryFolder folder_;
+  const std::filesystem::path questions_ = folder_.path() / "questions";
+  const ScopedVariable path_{"PATH", folder_.path().string() + ":/usr/bin:/bin"};
+  const ScopedVariable job_{"SLURM_JOB_ID", "7"};
+  const ScopedVariable nodes_{"SLURM_JOB_NODELIST", "n[1-2]"};
+  const ScopedVariable node_{"SLURMD_NODENAME", "n2"};
+};
+
+class AgentInSlurmTest : public Slurm, public AgentTest {
+ protected:
+  void leave() { send(FrameKind::kStop, encode(SignalOrder{.signal = SIGTERM})); }
+};
+
+TEST_F(AgentInSlurmTest, AJobThatHasLostItsLauncherStartsAgain) {
+  begin();
+  EXPECT_EQ(end(), 0);
+  EXPECT_THAT(questions(), HasSubstr("requeue 7\n"));
+}
+
+TEST_F(AgentInSlurmTest, ALauncherThatLeavesBeforeTheFirstRankIsNotLost) {
+  begin();
+  leave();
+  EXPECT_EQ(end(), 0);
+  EXPECT_EQ(questions(), "");
+}
+
+TEST_F(AgentInSlurmTest, ALauncherThatLeavesWhileTheGuardIsBusyIsNotLost) {
+  begin();
+  start_slowly();
+  leave();
+  await_end_of_connection();
+  EXPECT_EQ(end(), 0);
+  EXPECT_EQ(questions(), "");
+}
+
+TEST_F(AgentInSlurmTest, ALauncherMayLeaveBeforeTheLastFile) {
+  begin_.has_files = true;
+  skip_banner();
+  send(FrameKind::kBegin, encode(begin_));
+  leave();
+  EXPECT_EQ(end(), 0);
+  EXPECT_EQ(questions(), "");
 }
 
 }  // namespace

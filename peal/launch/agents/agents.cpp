@@ -71,7 +71,7 @@ Agents::Agents(AgentsOptions options, SignalReader& signals)
 }
 
 Agents::~Agents() {
-  for (const auto& host : hosts_) host->link().close();  // all at once, so that they end together
+  for (const auto& host : hosts_) host->disconnect();  // all at once, so that they end together
   hosts_.clear();
 }
 
@@ -264,7 +264,8 @@ void Agents::collect(const std::map<int, RecordOrder>& orders,
 bool Agents::take_records(int number,
                           const std::string& folder,
                           const std::set<std::string>& names) {
-  AgentLink& link = host(number).link();
+  AgentHost& each = host(number);
+  AgentLink& link = each.link();
   try {
     while (const auto frame = link.try_next()) {
       if (frame->kind == FrameKind::kCollected) return true;
@@ -275,7 +276,7 @@ bool Agents::take_records(int number,
       write_whole_file(std::filesystem::path(folder) / record.name, record.bytes);
     }
   } catch (const Error&) {  // no agent sends such bytes, or the disk is full
-    link.close();
+    each.disconnect();
   }
   return link.is_closed();
 }
