@@ -75,7 +75,7 @@ Received receive(Timeout pause, int pending) {
 }
 
 TEST(SayTest, ASlowReaderGetsTheWholeText) {
-  const Timeout pause = 2 * launch::kLastOutput;
+  const Timeout pause = 3 * launch::kLastOutput;
   EXPECT_EQ(receive(pause, 0).size, kLongText.size());
 }
 
