@@ -47,11 +47,18 @@ bool may_be_first_other_node(std::string_view nodes, std::string_view node) {
   return std::ranges::find(hosts, node) != hosts.end();
 }
 
-/// Slurm notices a loss later than SlurmdTimeout: for example after 25 s if it is 10 s.
-Deadline limit_of(const LostBatchHostWait& wait) {
-  const auto shown = try_slurm({"scontrol", "show", "config"});
-  const auto timeout = shown ? slurmd_timeout(*shown) : std::nullopt;
-  return Deadline::after(2 * timeout.value_or(kUsualSlurmdTimeout) + wait.margin);
+/// Nothing if Slurm does not answer: then this node is probably cut off, and not that of the
+/// launcher. Slurm notices a loss later than SlurmdTimeout: for example after 25 s if it is 10 s.
+std::optional<Deadline> limit_of(const LostBatchHostWait& wait) {
+  const Deadline first_answer = Deadline::after(wait.first_answer);
+  auto shown = try_slurm({"scontrol", "show", "config"});
+  while (!shown && !first_answer.passed()) {
+    std::this_thread::sleep_for(wait.ask_every);
+    shown = try_slurm({"scontrol", "show", "config"});
+  }
+  if (!shown) return std::nullopt;
+  const auto timeout = slurmd_timeout(*shown).value_or(kUsualSlurmdTimeout);
+  return Deadline::after(2 * timeout + wait.margin);
 }
 
 }  // namespace
@@ -101,8 +108,8 @@ void requeue_after_lost_batch_host(const Environment& environment, const LostBat
   const auto node = environment("SLURMD_NODENAME");
   if (!job || !nodes || !node || !may_be_first_other_node(*nodes, *node)) return;
   if (find_command("scontrol", environment("PATH").value_or("")).exit_code != 0) return;
-  const Deadline limit = limit_of(wait);
-  while (!limit.passed()) {
+  const auto limit = limit_of(wait);
+  while (limit && !limit->passed()) {
     const auto shown = try_slurm({"scontrol", "show", "job", "--oneliner", *job}).value_or("");
     const auto lines = lines_of_job(shown, *job);
     if (!lines.empty()) {

@@ -94,7 +94,9 @@ class LostLauncherTest : public testing::Test {
                                                      {"SLURM_JOB_ID", "7"},
                                                      {"SLURM_JOB_NODELIST", "n[1-3]"},
                                                      {"SLURMD_NODENAME", node}}),
-                                  {.ask_every = std::chrono::milliseconds(1), .margin = margin_});
+                                  {.ask_every = std::chrono::milliseconds(1),
+                                   .first_answer = first_answer_,
+                                   .margin = margin_});
     std::ifstream asked(folder_.path() / "questions");
     std::vector<std::string> lines;
     for (std::string each; std::getline(asked, each);) lines.push_back(each);
@@ -102,6 +104,7 @@ class LostLauncherTest : public testing::Test {
   }
 
   const TemporaryFolder folder_;
+  Timeout first_answer_ = std::chrono::minutes(10);
   Timeout margin_ = std::chrono::minutes(10);
 };
 
@@ -114,10 +117,16 @@ TEST_F(LostLauncherTest, ItsNodeIsAwaitedAndTheJobStartsAgain) {
 }
 
 TEST_F(LostLauncherTest, ASlurmThatDoesNotAnswerIsAskedAgain) {
-  EXPECT_THAT(
-      questions({"fail", "fail", kRunning, "fail", kLost, "fail", kLost, "done"}),
-      ElementsAre(
-          kAskConfig, kAskJob, kAskJob, kAskJob, kAskJob, "requeue 7", kAskJob, "requeue 7"));
+  EXPECT_THAT(questions({"fail", "", "fail", kRunning, "fail", kLost, "fail", kLost, "done"}),
+              ElementsAre(kAskConfig,
+                          kAskConfig,
+                          kAskJob,
+                          kAskJob,
+                          kAskJob,
+                          kAskJob,
+                          "requeue 7",
+                          kAskJob,
+                          "requeue 7"));
 }
 
 TEST_F(LostLauncherTest, TheWaitEndsIfTheJobEndsOrMustNotStartAgain) {
@@ -130,6 +139,11 @@ TEST_F(LostLauncherTest, TheWaitEndsIfOnlyTheLauncherWasLost) {
   const auto asked = questions({"SlurmdTimeout = 0 sec", kRunning});
   EXPECT_THAT(asked, Not(Contains("requeue 7")));
   EXPECT_EQ(asked.front(), kAskConfig);
+}
+
+TEST_F(LostLauncherTest, ANodeThatIsCutOffDoesNotWait) {
+  first_answer_ = std::chrono::milliseconds(0);
+  EXPECT_THAT(questions({"fail"}), ElementsAre(kAskConfig));
 }
 
 TEST_F(LostLauncherTest, OnlyTheFirstOtherNodeAsks) {
