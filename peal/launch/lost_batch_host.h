@@ -43,9 +43,9 @@ struct LostBatchHostWait {
 ///
 /// Call it only if the launcher was lost. Returns at once if another node does it (may_requeue).
 /// Returns after twice the SlurmdTimeout and a margin if Slurm notices no loss, because only the
-/// process of the launcher was lost, or if Slurm stops to answer. Returns after `first_answer` if
-/// Slurm has not answered once. Cost: on the first two nodes, two scontrols; on one of them, one
-/// every five seconds while it waits.
+/// process of the launcher was lost, or if Slurm stops answering. Returns after `first_answer` if
+/// Slurm has not answered once. Cost: on the first two nodes, two calls of scontrol; on one of
+/// them, one every five seconds while it waits.
 void requeue_after_lost_batch_host(const Environment& environment,
                                    const LostBatchHostWait& wait = {});
 
