@@ -84,8 +84,8 @@ launch::AttemptEnd ElasticJob::run(const launch::BeginAttempt& /*attempt*/, int 
           .may_be_preempted = report.signal == SIGTERM || launch::agents::may_be_preempted(agents)};
 }
 
-/// From its end on, a write beyond the limit of file sizes fails, and does not end this process.
-/// The ranks must not inherit this, so it does not hold while they may start.
+/// The destructor ignores SIGXFSZ. Then a later write beyond the limit of file sizes fails, and
+/// does not kill this process. The constructor does not do this, because ranks would inherit it.
 struct SafeExit {
   SafeExit() = default;
   ~SafeExit() { ::signal(SIGXFSZ, SIG_IGN); }
@@ -102,7 +102,7 @@ int run(const RunRequest& request) {
   const launch::Variables given = given_variables(request, inherited);
   say(warn_of_unknown(given));
   if (!request.elastic) say(announce_faults(given, launch::world_size_of(options)));
-  const SafeExit safe_exit;  // ends after the reader of signals
+  const SafeExit safe_exit;  // destroyed after `signals`, which blocks SIGXFSZ
   launch::SignalReader signals;
   if (!request.elastic) return run_attempts(request, inherited, signals);
   ElasticJob job(request, inherited, signals);

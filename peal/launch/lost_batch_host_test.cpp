@@ -111,7 +111,7 @@ class LostLauncherTest : public testing::Test {
 constexpr auto kAskConfig = "show config";
 constexpr auto kAskJob = "show job --oneliner 7";
 
-TEST_F(LostLauncherTest, ItsNodeIsAwaitedAndTheJobStartsAgain) {
+TEST_F(LostLauncherTest, TheJobStartsAgainWhenSlurmHasNoticedTheLoss) {
   EXPECT_THAT(questions({"SlurmdTimeout = 9 sec", kRunning, kRunning, kLost, "done"}),
               ElementsAre(kAskConfig, kAskJob, kAskJob, kAskJob, "requeue 7"));
 }
@@ -141,7 +141,7 @@ TEST_F(LostLauncherTest, TheWaitEndsIfOnlyTheLauncherWasLost) {
   EXPECT_EQ(asked.front(), kAskConfig);
 }
 
-TEST_F(LostLauncherTest, ANodeThatIsCutOffDoesNotWait) {
+TEST_F(LostLauncherTest, TheWaitEndsIfSlurmNeverAnswers) {
   first_answer_ = std::chrono::milliseconds(0);
   EXPECT_THAT(questions({"fail"}), ElementsAre(kAskConfig));
 }

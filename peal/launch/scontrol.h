@@ -14,10 +14,11 @@ std::string ask_slurm(const std::vector<std::string>& words);
 /// The value of a field such as JobState=RUNNING in a line of `scontrol show job --oneliner`. Empty
 /// if the line lacks the field.
 ///
-/// The user chooses the name of the job and the comment, which may look like fields. So the ids
-/// count only before the name, and other fields only from JobState on, which comes after the name.
-/// The first field of its name counts, because comments and paths come last. A line with two texts
-/// " JobState=" has no fields, because peal cannot tell which one is Slurm's. Pure.
+/// The user chooses the name of the job and the comment, which may look like fields. So this
+/// function looks for ids only in the text before JobName, and for other fields only in the text
+/// from JobState on. If a field occurs twice there, the first value is returned, because comments
+/// and paths come last. A line with two texts " JobState=" has no fields, because peal cannot tell
+/// which one is Slurm's. Pure.
 std::string slurm_field(std::string_view line, std::string_view name);
 
 /// The lines of this job in the output of `scontrol show job --oneliner`: several for a

@@ -31,7 +31,7 @@ TEST(ScontrolTest, FieldsOfALine) {
   EXPECT_EQ(slurm_field("", "JobId"), "");
 }
 
-TEST(ScontrolTest, TheNameOfAJobIsNoField) {
+TEST(ScontrolTest, AJobNameIsNotReadAsFields) {
   const std::string named =
       line("x PreemptTime=1 HetJobId=3 ArrayJobId=3 UserId=eve(1) NodeList=n9 JobId=3");
   EXPECT_EQ(slurm_field(named, "JobName"),
@@ -43,7 +43,7 @@ TEST(ScontrolTest, TheNameOfAJobIsNoField) {
   EXPECT_EQ(slurm_field(named, "NodeList"), "n[1-2]");
 }
 
-TEST(ScontrolTest, ACommentIsNoField) {
+TEST(ScontrolTest, ACommentIsNotReadAsFields) {
   const std::string noted = line("mnist", "HetJobId=3 PreemptTime=1 UserId=eve(1) JobName=x");
   EXPECT_EQ(slurm_field(noted, "HetJobId"), "");
   EXPECT_EQ(slurm_field(noted, "PreemptTime"), "None");

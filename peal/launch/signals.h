@@ -34,8 +34,8 @@ class SignalReader final {
   int fd() const { return fd_.get(); }
   /// Returns nothing if no signal is pending.
   std::optional<Taken> try_next();
-  /// For a launcher without ranks: takes all pending signals. Returns the first that ends a launch;
-  /// 0: none; then SIGTSTP stops this process.
+  /// For a launcher without ranks: takes all pending signals. Returns the first that ends a launch,
+  /// or 0. If none does, a pending SIGTSTP stops this process before the call returns.
   int take_end();
   /// The signal mask before construction.
   const sigset_t& previous_mask() const { return previous_; }

@@ -35,7 +35,7 @@ std::vector<std::string> local_addresses() {
   return addresses;
 }
 
-TEST(SocketTest, TheOwnAddressTowardsThisMachineIsTheSameAddress) {
+TEST(SocketTest, ALocalAddressIsReachedFromTheSameAddress) {
   EXPECT_EQ(own_address_towards("127.0.0.1"), "127.0.0.1");
   if (std::ranges::count(local_addresses(), "[::1]:0") > 0) {
     EXPECT_EQ(own_address_towards("::1"), "::1");

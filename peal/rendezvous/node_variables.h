@@ -35,7 +35,7 @@ std::optional<NodeVariables> cluster_variables(const Environment& environment);
 /// The first of the above that is set. Errors: as above.
 std::optional<NodeVariables> any_node_variables(const Environment& environment);
 
-/// MIN and MAX of "MIN:MAX", or twice N of "N". Errors: usage. `source`: "--nnodes".
+/// MIN and MAX of "MIN:MAX"; "4" means 4:4. Errors: usage. `source`: "--nnodes".
 CountRange parse_node_range(const std::string& text, const std::string& source);
 
 /// A host and a port of "host:port", "host" or "[::1]:port". Port 0 means any port: then

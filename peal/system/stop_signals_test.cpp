@@ -33,7 +33,7 @@ TEST(StopSignalsTest, ASignalIsNotedAndTheDefaultComesBack) {
   EXPECT_EQ(handler_of(SIGTERM), SIG_DFL);
 }
 
-TEST(StopSignalsTest, TheDefaultOfAnySignalComesBack) {
+TEST(StopSignalsTest, TheDefaultActionOfEverySignalIsRestored) {
   {
     const StopSignals signals({SIGQUIT});
     ::raise(SIGQUIT);

@@ -222,7 +222,8 @@ void AgentHost::refuse(const std::string& problem) { end(State::kRefused, proble
 
 void AgentHost::lose(const std::string& problem) { end(State::kLost, problem); }
 
-/// The engine's process needs a moment to pass on the last order, and does not block the launcher.
+/// Does not wait for the engine's process, which may still have to pass on the last order: `check`
+/// kills it later. Without an agent there is no order, so the process is killed at once.
 void AgentHost::end(State state, const std::string& problem) {
   const bool has_agent = state_ != State::kStarting && !link_.is_closed();
   disconnect();

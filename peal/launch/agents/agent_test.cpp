@@ -50,7 +50,7 @@ class AgentTest : public testing::Test {
     if (agent_ > 0) end();
   }
 
-  /// The agent ends when its connection ends. Returns its status, as waitpid(2) gives it.
+  /// Closes the connection, and waits until the agent has ended. Returns its status, by waitpid(2).
   int end() {
     if (guard_ > 0) ::kill(guard_, SIGCONT);
     to_agent_.writer.reset();
@@ -94,7 +94,7 @@ class AgentTest : public testing::Test {
     guard_ = descendants_of(agent_).front();
   }
 
-  /// A guard that takes long to start ranks.
+  /// Stops the guard, and orders 16 ranks, so that the agent must wait for the guard.
   void start_slowly() {
     ::kill(guard_, SIGSTOP);
     for (Rank rank = 0; rank < 16; ++rank) {
@@ -161,7 +161,7 @@ class Slurm {
     std::filesystem::permissions(scontrol, std::filesystem::perms::owner_all);
   }
 
-  /// Those to scontrol.
+  /// The arguments of each call of scontrol, one line for each.
   std::string questions() const {
     std::ostringstream text;
     text << std::ifstream(questions_).rdbuf();

@@ -13,7 +13,7 @@
 namespace peal::launch::agents {
 namespace {
 
-/// See mpirun_problem. All hosts of a job ask, so answers are kept.
+/// See mpirun_problem. Called once for each host, so the result is kept, except if mpirun fails.
 std::string problem_of(const std::string& mpirun) {
   static std::map<std::string, std::string> known;
   const auto found = known.find(mpirun);

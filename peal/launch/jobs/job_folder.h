@@ -78,9 +78,9 @@ void write(const JobFolder& folder, const Submission& submission);
 void write(const JobFolder& folder, const LauncherState& state);
 /// Also removes the secret, which is not needed any more.
 void write(const JobFolder& folder, const JobEnd& end);
-/// The same, but keeps an earlier end, unless it is older than a requeue (JobEnd::requeues). For
-/// processes that have seen no end by the launcher. Such an end has priority, and may not be
-/// visible yet on a shared folder. Errors: also a damaged end.
+/// The same, but replaces only an end from before a requeue (JobEnd::requeues). Called by processes
+/// that are not the launcher, because its end has priority: on a shared folder, they may not see
+/// that end yet. Errors: also if the recorded end is damaged.
 void write_if_first(const JobFolder& folder, const JobEnd& end);
 /// The folder of the attempt must exist.
 void write(const JobFolder& folder, const FailedAttempt& failed);
